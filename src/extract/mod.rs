@@ -36,7 +36,7 @@ pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use encoding::byte_order_mark;
 pub use extractor::{Extractor, extract, has_grammar};
 pub(crate) use lang::is_quoted_type;
-pub use lang::{Extensions, Indentation, Language, Profile, Standard, by_name, language, languages, profile};
+pub use lang::{Extensions, Globals, Indentation, Language, Profile, Standard, by_name, language, languages, profile};
 pub(crate) use lines::LineIndex;
 pub use near::{Edit, FileDefinitions, definitions_near, is_balanced_after, offset_after, touches};
 pub use options::{Options, recipe_number};

@@ -10,7 +10,7 @@ use super::memo::deeper;
 use super::resolve::{Linker, Sym};
 use super::scopes::inline_module;
 use super::scripts::{self, Scripts};
-use crate::extract::DefinitionKind;
+use crate::extract::{DefinitionKind, Globals};
 use crate::snapshot::{FileId, View};
 
 /// Limit on the segments of the names of modules of Python and packages of Java that are kept. Without it, they take
@@ -84,6 +84,8 @@ pub(super) struct Environment {
     ambiguous: HashSet<String>,
     /// Crates that manifests declare as dependencies.
     dependencies: HashSet<String>,
+    /// The folders with a project file of C# or a package of Swift.
+    projects: HashSet<String>,
     /// The manifests that cannot be read or parsed.
     pub(super) broken: Vec<String>,
     /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
@@ -106,7 +108,10 @@ impl Environment {
             if is_manifest(&path) {
                 manifests.push((id, path.clone()));
             }
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+            if name.ends_with(".csproj") || name == "Package.swift" {
+                environment.projects.insert(folder.to_owned());
+            }
             environment.folders.entry(folder.to_owned()).or_default().push(id);
             environment.paths.push(path.clone());
             environment.files.insert(path, id);
@@ -294,6 +299,11 @@ impl Environment {
         &self.paths[file.0 as usize]
     }
 
+    /// Returns true for a folder with a project file of C# or a package of Swift.
+    pub(super) fn is_project(&self, folder: &str) -> bool {
+        self.projects.contains(folder)
+    }
+
     /// Returns the file at a path relative to a folder.
     pub(super) fn below(&self, folder: &str, path: &str) -> Option<FileId> {
         self.file(&joined(folder, path))
@@ -320,7 +330,13 @@ impl Environment {
             Family::Java => self.java_package(linker, module),
             Family::Rust => self.rust_module(linker, facts, module, at, depth),
             Family::Php => self.php_module(linker, &facts.path, module),
-            _ => None,
+            Family::C => None,
+            Family::Other(_) => match facts.globals() {
+                Globals::Namespaces => self.namespace(linker, facts.family, module),
+                Globals::Modules => self.swift_module(module),
+                Globals::Constants => self.ruby_file(&facts.path, module).map(Module::File),
+                Globals::None => None,
+            },
         }
     }
 
@@ -533,11 +549,54 @@ impl Environment {
         (!files.is_empty()).then(|| files.into())
     }
 
-    /// Returns the files with a namespace of PHP.
-    pub(super) fn namespace_of_php(&self, linker: &Linker<'_>, namespace: &str) -> Option<Module> {
-        let files = self.remembered(String::new(), namespace, || {
+    /// Finds the file that `require` of Ruby reads: relative to the file, or below a folder `lib`.
+    fn ruby_file(&self, from: &str, module: &str) -> Option<FileId> {
+        let name = format!("{}.rb", module.strip_suffix(".rb").unwrap_or(module));
+        let (folder, _) = from.rsplit_once('/').unwrap_or(("", from));
+        if module.starts_with('.') {
+            return self.below(folder, &name);
+        }
+        let mut above = Some(folder);
+        while let Some(folder) = above {
+            for root in ["lib", "", "test", "spec"] {
+                if let Some(found) = self.below(&joined(folder, root), &name) {
+                    return Some(found);
+                }
+            }
+            above = (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(outer, _)| outer));
+        }
+        None
+    }
+
+    /// Returns the files of a module of a Swift package.
+    fn swift_module(&self, module: &str) -> Option<Module> {
+        let files = self.remembered("Package.swift".to_owned(), module, || {
+            let folders = self.folders_by_name.get(module).into_iter().flatten();
+            let is_source = |folder: &&String| {
+                let outer = folder.rsplit('/').nth(1);
+                outer.is_some_and(|outer| matches!(outer, "Sources" | "Tests"))
+            };
+            let folders: Vec<&String> = folders.filter(is_source).collect();
+            let is_in = |path: &String| folders.iter().any(|folder| is_inside(path, folder));
+            let files = self
+                .paths
+                .iter()
+                .enumerate()
+                .filter(|(_, path)| path.ends_with(".swift") && is_in(path));
+            let files: Vec<FileId> = files.map(|(file, _)| FileId(file as u32)).collect();
+            (!files.is_empty()).then(|| files.into())
+        })?;
+        Some(Module::Folder {
+            path: module.into(),
+            files: Files(files),
+        })
+    }
+
+    /// Returns the files with a namespace of PHP or C#.
+    pub(super) fn namespace(&self, linker: &Linker<'_>, family: Family, namespace: &str) -> Option<Module> {
+        let files = self.remembered(format!("{family:?}"), namespace, || {
             let has = |file: &&FileId| {
-                let facts = linker.facts(**file).filter(|facts| facts.family == Family::Php);
+                let facts = linker.facts(**file).filter(|facts| facts.family == family);
                 facts.is_some_and(|facts| {
                     let mut names = facts.namespaces.iter().map(|&of| &facts.definitions[of as usize].name);
                     names.any(|name| name == namespace)
@@ -555,7 +614,7 @@ impl Environment {
     /// Finds the file that `require` reads, or a namespace.
     fn php_module(&self, linker: &Linker<'_>, from: &str, module: &str) -> Option<Module> {
         if !module.contains(['/', '.']) {
-            return self.namespace_of_php(linker, module);
+            return self.namespace(linker, Family::Php, module);
         }
         let (folder, _) = from.rsplit_once('/').unwrap_or(("", from));
         let file = self.below(folder, module).or_else(|| self.file(module))?;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::scopes::inline_module;
 use crate::extract::{
-    Binding, BindingKind, Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value,
-    language, profile,
+    Binding, BindingKind, Definition, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind, Steps,
+    Value, language, profile,
 };
 use crate::model::{ByteRange, Lang};
 use crate::snapshot::FileId;
@@ -92,7 +92,7 @@ pub(super) struct Facts {
     by_start: HashMap<u32, Vec<u32>>,
     /// Where the values of exports of JavaScript start, if they are names.
     exports: HashSet<u32>,
-    /// The namespaces of PHP.
+    /// The namespaces of PHP and C#.
     pub(super) namespaces: Vec<u32>,
     /// The imports of everything.
     stars: Vec<u32>,
@@ -143,10 +143,11 @@ impl Facts {
                 facts.bases.entry(of).or_default().push(index as u32);
             }
         }
+        let has_namespaces = family == Family::Php || facts.globals() == Globals::Namespaces;
         for (index, definition) in facts.definitions.iter().enumerate() {
             let index = index as u32;
             facts.defined.entry(definition.name.clone()).or_default().push(index);
-            if definition.kind == DefinitionKind::Module && family == Family::Php {
+            if definition.kind == DefinitionKind::Module && has_namespaces {
                 facts.namespaces.push(index);
             }
             facts
@@ -426,10 +427,19 @@ impl Facts {
             .find(|&index| self.definitions[index as usize].kind.is_callable())
     }
 
+    /// Returns the name of the type that the function of Kotlin around a byte extends.
+    pub(super) fn extended_around(&self, at: u32) -> Option<&str> {
+        let function = self
+            .enclosing(at)
+            .find(|&of| self.definitions[of as usize].kind.is_callable())?;
+        let is_inside = self.enclosing_type(at).is_none_or(|of| of < function);
+        let of = self.definitions[function as usize].qualifier.as_deref();
+        of.filter(|_| is_inside)
+    }
+
     /// Returns the innermost type that contains a byte.
     pub(super) fn enclosing_type(&self, at: u32) -> Option<u32> {
-        self.enclosing(at)
-            .find(|&index| self.definitions[index as usize].kind.is_type())
+        self.enclosing(at).find(|&index| self.holds_members(index))
     }
 
     /// Returns the anonymous class whose creation a reference is part of.
@@ -514,7 +524,7 @@ impl Facts {
     /// `impl` is that of its type.
     pub(super) fn is_name(&self, definition: u32) -> bool {
         match self.definitions[definition as usize].kind {
-            DefinitionKind::Test => self.family != Family::JavaScript,
+            DefinitionKind::Test => self.family != Family::JavaScript && self.globals() != Globals::Constants,
             kind => kind != DefinitionKind::Impl,
         }
     }

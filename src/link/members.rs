@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family, local_name};
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, MAX_DEPTH, Sym, Tier};
 use super::scopes::inline_module;
-use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Reference, ReferenceKind, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Literal, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
 /// Limit on the bases, direct or not, in which something is sought.
@@ -235,6 +235,9 @@ impl Linker<'_> {
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
         let mut other = Vec::new();
         let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
+        if usage.kind == Some(ReferenceKind::Type) {
+            other.retain(|of| !self.is_constructor(*of));
+        }
         if found.is_empty() { other } else { found }
     }
 
@@ -318,7 +321,8 @@ impl Linker<'_> {
     fn assigned_in(&self, of: DefId, name: &str, depth: u8, climb: &mut Climb) -> Option<Sym> {
         let depth = deeper(depth)?;
         let facts = self.facts(of.file)?;
-        if !climb.enters(of) || !matches!(facts.family, Family::Python | Family::JavaScript | Family::Php) {
+        let assigns = matches!(facts.family, Family::Python | Family::JavaScript | Family::Php);
+        if !climb.enters(of) || !assigns && facts.globals() != Globals::Constants {
             return None;
         }
         let mut own = facts.bindings_of(name).filter(|(_, binding)| {
@@ -349,16 +353,18 @@ impl Linker<'_> {
         let kind = facts.definitions[def.index as usize].kind;
         match usage.kind {
             Some(ReferenceKind::Macro) if facts.family == Family::Rust => kind == DefinitionKind::Macro,
+            Some(ReferenceKind::Type) if kind == DefinitionKind::Constructor => false,
             _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
             Some(ReferenceKind::Call) if !kind.is_callable() => kind.is_type() || kind == DefinitionKind::Variant,
+            Some(ReferenceKind::Call) if facts.definitions[def.index as usize].arity.is_some() => {
+                let arity = facts.definitions[def.index as usize].arity;
+                arity.zip(usage.n_arguments).is_none_or(|(arity, n)| arity.takes(n))
+            }
             Some(ReferenceKind::Call) if matches!(facts.family, Family::Java | Family::C) => {
                 let is_exact = kind != DefinitionKind::Macro && !facts.is_prototype(def.index);
                 !is_exact || usage.n_arguments.is_none_or(|n| facts.takes(def.index, n.into()))
             }
-            Some(ReferenceKind::Call) => {
-                let arity = facts.definitions[def.index as usize].arity;
-                arity.zip(usage.n_arguments).is_none_or(|(arity, n)| arity.takes(n))
-            }
+            Some(ReferenceKind::Call) => true,
             // A field and a method can have one name.
             Some(ReferenceKind::Member) if matches!(facts.family, Family::Java | Family::Rust | Family::Php) => {
                 !kind.is_callable()
@@ -406,6 +412,9 @@ impl Linker<'_> {
             return vec![of];
         };
         let definition = &facts.definitions[of.index as usize];
+        if facts.globals() != Globals::None {
+            return self.parts_by_name(&facts, of);
+        }
         let mut parts = vec![of];
         if facts.family != Family::Rust || !definition.kind.is_type() {
             return parts;

@@ -32,6 +32,14 @@ const WIDENING: &[(&str, &[&str])] = &[
     ("ArrayList", &["List", "Collection", "Iterable"]),
     ("List", &["Collection", "Iterable"]),
 ];
+/// Other names of types, in C# and Kotlin.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("string", "String"),
+    ("bool", "boolean"),
+    ("object", "Object"),
+    ("Any", "Object"),
+    ("Int", "int"),
+];
 const PRIMITIVES: &[&str] = &["int", "long", "short", "byte", "char", "float", "double", "boolean"];
 
 impl Linker<'_> {
@@ -105,12 +113,16 @@ impl Linker<'_> {
     }
 
     fn fit(&self, argument: &Ty, name: &str, of: Option<DefId>) -> Option<u32> {
+        let name = SPELLINGS
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map_or(name, |(_, name)| name);
         let is_primitive = PRIMITIVES.contains(&name);
         let is_anything = name == "Object" || of.is_none() && name.len() == 1;
         match (&argument.base, of) {
             (Base::Instance(def), Some(of)) if *def == of => Some(4),
             (Base::Instance(def), Some(of)) => self.extends(*def, of, DEPTH, &mut Climb::default()).then_some(2),
-            (Base::Instance(_), None) if is_primitive => None,
+            (Base::Instance(_), None) if is_primitive || name == "String" => None,
             (Base::Instance(_), None) => Some(u32::from(!is_anything)),
             (Base::Outer(known), _) if known == "null" => (!is_primitive).then_some(1),
             (Base::Outer(known), _) if known.is_empty() => Some(0),

@@ -103,7 +103,7 @@ impl Linker<'_> {
             return vec![Sym::Unknown];
         }
         let inner = joined(namespace, name);
-        match self.links.environment.namespace_of_php(self, &inner) {
+        match self.links.environment.namespace(self, Family::Php, &inner) {
             Some(module) => vec![Sym::Module(module)],
             None if self.has_namespace(namespace) => vec![Sym::Unknown],
             None => vec![Sym::Outside],
@@ -118,7 +118,7 @@ impl Linker<'_> {
         }
         let mut at = Some(namespace).filter(|namespace| !namespace.is_empty());
         while let Some(namespace) = at {
-            if self.links.environment.namespace_of_php(self, namespace).is_some() {
+            if self.links.environment.namespace(self, Family::Php, namespace).is_some() {
                 return true;
             }
             at = namespace.rsplit_once('\\').map(|(outer, _)| outer);

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, ReferenceKind, language, profile};
+use crate::extract::{BindingKind, DefinitionKind, Globals, ReferenceKind, language, profile};
 use crate::index::lexical::{LexicalError, for_each_term};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
@@ -198,7 +198,8 @@ impl Linker<'_> {
 
     /// Returns true if names in a file are resolved to definitions of other files of its language.
     pub fn resolves_across_files(&self, file: FileId) -> bool {
-        !matches!(Family::of(self.view.lang(file)), Family::Other(_))
+        let lang = self.view.lang(file);
+        !matches!(Family::of(lang), Family::Other(_)) || profile(lang).globals != Globals::None
     }
 
     /// Returns true if a file can have code that uses the definitions of another one, but whose references are not known.
@@ -359,14 +360,19 @@ impl Linker<'_> {
     }
 
     /// Returns the parts of one function: in Python, the functions of one name in one scope are its overloads, accessors
-    /// or alternatives. References mean the first of them.
+    /// or alternatives; in Go, those in files of which a build takes one. References mean the first of them.
     fn same_function(&self, of: DefId) -> Vec<DefId> {
-        let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::Python) else {
+        let Some(facts) = self.facts(of.file) else {
             return vec![of];
         };
         let definition = &facts.definitions[of.index as usize];
-        if !definition.kind.is_callable() {
-            return vec![of];
+        match facts.family {
+            _ if !definition.kind.is_callable() => return vec![of],
+            Family::Python => {}
+            Family::Go if definition.qualifier.is_none() && definition.name != "init" => {
+                return self.same_in_package(&facts, of);
+            }
+            _ => return vec![of],
         }
         let is_part = |&&index: &&u32| {
             let other = &facts.definitions[index as usize];
@@ -374,6 +380,27 @@ impl Linker<'_> {
         };
         let parts = facts.named(&definition.name).iter().filter(is_part).take(MAX_PARTS);
         let mut parts: Vec<DefId> = parts.map(|&index| facts.def(index)).collect();
+        if !parts.contains(&of) {
+            parts.push(of);
+        }
+        parts
+    }
+
+    /// Returns the functions of one name in a package of Go.
+    fn same_in_package(&self, facts: &Facts, of: DefId) -> Vec<DefId> {
+        let name = &facts.definitions[of.index as usize].name;
+        let package = self.links.environment.package_of(self, facts).unwrap_or_default();
+        let files = self.files_defining(name);
+        let files = files.iter().filter(|file| package.binary_search(file).is_ok());
+        let mut parts = Vec::new();
+        for facts in files.filter_map(|file| self.facts(*file)) {
+            let is_part = |&&index: &&u32| {
+                let other = &facts.definitions[index as usize];
+                other.container.is_none() && other.qualifier.is_none() && other.kind.is_callable()
+            };
+            let found = facts.named(name).iter().filter(is_part).take(MAX_PARTS);
+            parts.extend(found.map(|&index| facts.def(index)));
+        }
         if !parts.contains(&of) {
             parts.push(of);
         }

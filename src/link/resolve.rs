@@ -9,12 +9,13 @@ use super::c::Includes;
 use super::compiler::{CompilerFacts, Meaning};
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
+use super::globals::GlobalNames;
 use super::members::Use;
 use super::memo::{Memo, Question, deeper};
 use super::outside::{Sought, StandardNames};
 use super::types::{Base, Ty};
 use crate::extract::{
-    Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
+    Definition, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
 };
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
@@ -160,6 +161,7 @@ pub struct Links {
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,
     pub(super) standard: StandardNames,
+    pub(super) globals: GlobalNames,
     /// The types and blocks that directly extend or implement a type.
     pub(super) subtypes: Mutex<HashMap<DefId, Arc<[DefId]>>>,
     /// The includes of C and C++.
@@ -199,6 +201,7 @@ impl Links {
             candidates: Mutex::default(),
             abstracts: Mutex::default(),
             standard: StandardNames::default(),
+            globals: GlobalNames::default(),
             subtypes: Mutex::default(),
             includes: Includes::default(),
             n_kept: AtomicUsize::new(0),
@@ -483,6 +486,21 @@ impl<'v> Linker<'v> {
         let mut tier = found.tier;
         if reference.kind == ReferenceKind::Call {
             targets = self.called(facts, targets, reference);
+            // A function of a base type outside of the repository may be meant.
+            let has_arity = |of: &DefId| {
+                let facts = self.facts(of.file);
+                facts.is_some_and(|facts| facts.definitions[of.index as usize].arity.is_some())
+            };
+            let fits = |of: &DefId| self.fits(*of, Use::of(reference));
+            let is_misfit = |of: &DefId| has_arity(of) && (!fits(of) || !self.takes_types(facts, *of, reference));
+            if !targets.is_empty() && targets.iter().all(is_misfit) {
+                tier = tier.max(Tier::Named);
+                if self.has_candidates {
+                    targets.extend_from_slice(&self.candidates(facts.family, &reference.name, Sought::of(reference)));
+                    targets.sort_unstable();
+                    targets.dedup();
+                }
+            }
         }
         let are_many = targets.len() > MAX_CANDIDATES;
         if are_many || targets.len() > 1 && tier.is_sure() && self.is_overloaded(&targets) {
@@ -539,8 +557,8 @@ impl<'v> Linker<'v> {
         for target in targets {
             let Some(facts) = self.facts(target.file) else { continue };
             let definition = &facts.definitions[target.index as usize];
-            let is_type =
-                definition.kind.is_type() && facts.family == Family::Java && definition.name == reference.name;
+            let has_constructors = facts.family == Family::Java || facts.globals() == Globals::Namespaces;
+            let is_type = definition.kind.is_type() && has_constructors && definition.name == reference.name;
             let constructors: Vec<DefId> = facts
                 .children(target.index)
                 .iter()
@@ -553,12 +571,19 @@ impl<'v> Linker<'v> {
                 called.extend(constructors);
             }
         }
+        // One part of a type can have the constructors of all.
+        if called.iter().any(|of| self.is_constructor(*of)) {
+            called.retain(|of| self.is_constructor(*of));
+        }
+        called.sort_unstable();
+        called.dedup();
         let fitting: Vec<DefId> = called
             .iter()
             .copied()
             .filter(|target| self.fits(*target, Use::of(reference)))
             .collect();
         let fitting = if fitting.is_empty() { called } else { fitting };
+        let fitting = self.generic(facts, fitting, reference);
         if fitting.len() > 1 && !reference.arguments.is_empty() {
             self.best_overloads(facts, reference, fitting)
         } else {
@@ -617,6 +642,7 @@ impl<'v> Linker<'v> {
             Value::Other => Found::unknown(),
             Value::Of { at, steps } => match (self.value(facts, at, steps, depth), &reference.qualifier) {
                 (Some(of), _) => self.member(facts, &of, reference, depth),
+                (None, _) if let Some(found) = self.global_by_path(facts, reference, depth) => found,
                 (None, Some(namespace)) if facts.family == Family::C && !self.is_local(facts, at, depth) => {
                     self.in_namespace(facts, namespace, reference)
                 }
@@ -686,6 +712,12 @@ impl<'v> Linker<'v> {
                     tier: Tier::Receiver,
                 },
             },
+            Base::Instance(def)
+                if facts.family == Family::Java
+                    && let Some(found) = self.extension(facts, *def, reference, depth) =>
+            {
+                found
+            }
             Base::Class(def) | Base::Instance(def) => {
                 let members = self.members_for(*def, name, Use::of(reference), depth);
                 let mut syms: Vec<Sym> = members.into_iter().map(Sym::Def).collect();
@@ -705,6 +737,26 @@ impl<'v> Linker<'v> {
             },
             Base::Outside => self.member_outside(facts, reference),
         }
+    }
+
+    /// Finds a function that extends a type of Kotlin, unless the type has a member of its name.
+    fn extension(&self, facts: &Facts, of: DefId, reference: &Reference, depth: u8) -> Option<Found> {
+        let (name, at) = (&reference.name, reference.range.start);
+        let extended = |one: DefId| self.facts(one.file)?.definitions[one.index as usize].qualifier.clone();
+        let mut named = self.named(facts.family, name).into_iter();
+        if !named.any(|one| extended(one).is_some())
+            || !self.members_for(of, name, Use::of(reference), depth).is_empty()
+        {
+            return None;
+        }
+        let of = self.definition(of)?.name;
+        let mut visible = self.bare_name(facts, name, at, depth);
+        let extends = |one: DefId| extended(one).is_some_and(|extended| extended == of);
+        visible.syms.retain(|sym| sym.definition().is_some_and(extends));
+        (!visible.syms.is_empty() && visible.tier.is_sure()).then_some(Found {
+            tier: Tier::Type,
+            ..visible
+        })
     }
 
     /// Returns the type of a value.

@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Import, ImportedName, Reference, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
 impl Linker<'_> {
@@ -30,6 +30,9 @@ impl Linker<'_> {
         }
         if let Some(found) = lexical {
             return found;
+        }
+        if facts.globals() != Globals::None {
+            return self.global(facts, reference, depth);
         }
         // Types and macros of Rust can have one name.
         let is_macro = facts.family == Family::Rust && reference.kind == ReferenceKind::Macro;
@@ -167,6 +170,20 @@ impl Linker<'_> {
             (Family::Php, "$this") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (Family::Php, "parent") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             (Family::Php, "this" | "super") => None,
+            _ if facts.globals() != Globals::None => {
+                let of = facts.enclosing_type(at).and_then(|of| self.own_type(facts, of, depth));
+                match name {
+                    "this" | "self" => scope(Sym::This(of?)),
+                    "super" | "base" => scope(Sym::Super(of?)),
+                    "Self" => scope(Sym::Def(of?)),
+                    _ if name.starts_with('@') => scope(self.assigned_field(of?, name, depth)?),
+                    _ => None,
+                }
+            }
+            (Family::Java, "this") if let Some(of) = facts.extended_around(at) => {
+                let found = self.bare_name(facts, of, at, depth);
+                scope(Sym::This(found.syms.first()?.definition()?))
+            }
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             _ => None,
@@ -178,6 +195,9 @@ impl Linker<'_> {
         let definition = &facts.definitions[of as usize];
         if definition.kind != DefinitionKind::Impl {
             return Some(facts.def(of));
+        }
+        if facts.globals() == Globals::Modules {
+            return self.extended(facts, of);
         }
         let at = facts.reference_at(definition.name_range.start);
         let found = match at {
@@ -214,6 +234,8 @@ impl Linker<'_> {
         let visible = self.visible(facts, reference);
         let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
         let is_python = facts.family == Family::Python;
+        // A call means no variable.
+        let has_own_functions = facts.family == Family::Java || facts.globals() == Globals::Constants;
         let (import_size, _) = facts.imports_at(&reference.name, Some(reference.range.start));
         let scope = |syms| Found {
             syms,
@@ -221,7 +243,7 @@ impl Linker<'_> {
         };
         if let Some((local_size, binding)) = nearest_local(facts, reference)
             && local_size <= size.min(import_size)
-            && !(facts.family == Family::Java && reference.kind == ReferenceKind::Call)
+            && !(reference.kind == ReferenceKind::Call && has_own_functions)
         {
             // A function of Python can import and assign one name, or import and define it.
             if local_size == import_size && is_python {
@@ -308,11 +330,15 @@ impl Linker<'_> {
         let types = facts.enclosing(reference.range.start);
         let own = facts.reference_at(reference.range.start);
         let is_base = |of: u32| own.is_some_and(|own| facts.bases(of).binary_search(&own).is_ok());
-        let types = types.filter(|&index| facts.definitions[index as usize].kind.is_type() && !is_base(index));
+        let types = types.filter(|&index| facts.holds_members(index) && !is_base(index));
         let class = self.class_at(facts, reference.range.start, &reference.name, depth);
         let mut types = class.into_iter().chain(types.map(|of| facts.def(of)));
         types.find_map(|of| {
-            let members = self.members_for(of, &reference.name, Use::of(reference), depth);
+            let mut members = self.members_for(of, &reference.name, Use::of(reference), depth);
+            // A function is imported; the property of its name may be none.
+            if reference.kind == ReferenceKind::Call && !facts.imports_of(&reference.name).is_empty() {
+                members.retain(|of| self.fits(*of, Use::of(reference)));
+            }
             (!members.is_empty()).then(|| Found {
                 syms: members.into_iter().map(Sym::Def).collect(),
                 tier: Tier::Own,
@@ -496,10 +522,11 @@ impl Linker<'_> {
             syms.extend(top.map(|&index| Sym::Def(facts.def(index))));
         }
         // Of several files of a Go package that define a name, only one is built at a time.
-        if self
-            .facts(files.first().copied().unwrap_or(FileId(0)))
-            .is_some_and(|facts| facts.family == Family::Go)
-        {
+        let is_go = |sym: &Sym| {
+            let facts = sym.definition().and_then(|of| self.facts(of.file));
+            facts.is_some_and(|facts| facts.family == Family::Go)
+        };
+        if syms.first().is_some_and(is_go) {
             syms.truncate(1);
         }
         syms

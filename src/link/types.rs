@@ -5,7 +5,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Linker, Sym, Tier};
-use crate::extract::{Binding, BindingKind, DefinitionKind, Literal, Shape, Step, Steps, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Literal, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
 
@@ -65,6 +65,8 @@ const WRAPPERS: &[&str] = &[
     "Optional",
     "Future",
     "CompletableFuture",
+    "Task",
+    "ValueTask",
     "Type",
     "type",
     "Class",
@@ -108,6 +110,16 @@ const CONTENT: &[&str] = &[
     "upgrade",
     "element",
     "newInstance",
+    "First",
+    "FirstOrDefault",
+    "Single",
+    "SingleOrDefault",
+    "Last",
+    "LastOrDefault",
+    "firstOrNull",
+    "lastOrNull",
+    "single",
+    "getOrNull",
 ];
 /// Methods of types outside of the repository that return the same type.
 const SAME: &[&str] = &[
@@ -141,6 +153,19 @@ const SAME: &[&str] = &[
     "concat",
     "or_else",
     "as_deref_mut",
+    "ConfigureAwait",
+    "Where",
+    "OrderBy",
+    "Skip",
+    "Take",
+    "Reverse",
+    "ToList",
+    "ToArray",
+    "toList",
+    "asSequence",
+    "sortedBy",
+    "also",
+    "apply",
 ];
 
 impl Ty {
@@ -200,6 +225,21 @@ impl Linker<'_> {
                 of = self.after(of, step, None, depth)?;
             }
             return Some(of.by(Tier::Return));
+        }
+        // `new` of Ruby.
+        if found.syms.is_empty()
+            && facts.globals() == Globals::Constants
+            && reference.name == "new"
+            && let Value::Of { at, steps: before } = reference.receiver
+            && steps.next_if_eq(&Step::Call).is_some()
+        {
+            let mut of = self.value(facts, at, before, depth)?;
+            let Base::Class(def) = of.base else { return None };
+            of.base = Base::Instance(def);
+            for step in steps {
+                of = self.after(of, step, None, depth)?;
+            }
+            return Some(of.by(Tier::Type));
         }
         let mut of = match found.syms.first()? {
             Sym::Def(def) => self.type_of_definition(*def, found.tier, depth)?,
@@ -307,7 +347,7 @@ impl Linker<'_> {
                 let of = self.aliased(def, depth).unwrap_or(def);
                 Some(Ty::new(Base::Class(of), Tier::Receiver))
             }
-            kind if kind.is_type() => Some(Ty::new(Base::Class(def), Tier::Receiver)),
+            _ if facts.holds_members(def.index) => Some(Ty::new(Base::Class(def), Tier::Receiver)),
             DefinitionKind::Module if facts.family == Family::Rust => {
                 let module = if !facts.is_declared_module(def.index) {
                     Module::Items {
@@ -496,7 +536,13 @@ impl Linker<'_> {
                     tier: Tier::Return,
                 });
             }
-            return self.declared(&facts, binding, depth);
+            // A caller chooses what a type parameter is: more than what bounds it.
+            let is_parameter = heads(&facts, binding.declared).first().is_some_and(|&head| {
+                let syms = self.resolve_at(&facts, head, depth).syms;
+                matches!(syms.first(), Some(Sym::Local(..)))
+            });
+            let of = self.declared(&facts, binding, depth)?;
+            return Some(of).filter(|of| !is_parameter || !matches!(of.base, Base::Outer(_)));
         }
         if !matches!(facts.family, Family::Python | Family::JavaScript | Family::Php) {
             return None;

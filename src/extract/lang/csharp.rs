@@ -6,9 +6,11 @@ use tree_sitter::Node;
 
 use super::text::{blank, import_of, imported, is_word_byte};
 use super::standard::Standard;
-use super::{Extensions, Language, Profile, Structure};
-use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, call, define, on, path};
-use crate::extract::types::{Arity, DefinitionKind, Import, ReferenceKind};
+use super::{Extensions, Globals, Language, Profile, Structure};
+use crate::extract::rules::{
+    Bound, ENDS, Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, attribute, bind, call, define, on, path, same, step,
+};
+use crate::extract::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
 
@@ -26,10 +28,11 @@ pub(super) const LANGUAGE: Language = Language {
         standard: Standard::CSHARP,
         extensions: Extensions::Anywhere,
         has_capital_values: true,
+        globals: Globals::Namespaces,
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(
-        &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_obstacles),
+        &Grammar::new("c_sharp", &[RULES]).tests(is_test).masks_after_errors(without_obstacles).zones(member_of_new).overloads(),
     ),
 };
 
@@ -65,11 +68,114 @@ const RULES: &[Rule] = &[
     on(&["invocation_expression"], call("function")),
     on(&["object_creation_expression"], call("type")),
     on(&["member_access_expression"], path("expression", "name")),
+    on(&["conditional_access_expression"], path(ENDS, ENDS)),
     on(&["member_binding_expression"], Role::Through("name")),
     on(&["qualified_name"], path("qualifier", "name")),
     on(&["generic_name"], Role::Through("")),
-    on(&["identifier"], Role::Leaf(Leaf::Name)),
+    on(&["argument", "attribute_argument"], Role::FieldZone("name", Zone::Label)),
+    on(&["argument"], same("")),
+    on(SCOPES, Role::Scope),
+    on(&["method_declaration"], bind(BindingKind::Definition, "name", "returns", "")),
+    on(&["property_declaration"], bind(BindingKind::Definition, "name", "type", "")),
+    on(&["local_function_statement"], bind(BindingKind::Definition, "name", "type", "")),
+    on(&["parameter"], bind(BindingKind::Parameter, "name", "type", "")),
+    on(&["type_parameter"], bind(BindingKind::TypeParameter, "name", "", "")),
+    on(&["implicit_parameter"], Role::BindBy(untyped)),
+    on(&["variable_declaration"], Role::BindBy(declared)),
+    on(&["declaration_pattern", "recursive_pattern", "catch_declaration"], bind(BindingKind::Local, "name", "type", "")),
+    on(&["var_pattern"], bind(BindingKind::Local, "name", "", "")),
+    on(&["declaration_expression"], Role::BindBy(declared_inside)),
+    on(&["foreach_statement"], Role::BindBy(iterated)),
+    on(&["from_clause"], Role::BindBy(queried)),
+    on(&["parenthesized_expression", "postfix_unary_expression", "checked_expression", "ref_expression"], same("")),
+    on(&["await_expression"], step("", Step::Unwrap)),
+    on(&["element_access_expression"], step("expression", Step::Element)),
+    on(&["cast_expression"], step("type", Step::Call)),
+    on(&["as_expression"], step("right", Step::Call)),
+    on(&["nullable_type"], Role::Through("type")),
+    on(&["array_type"], Role::Shape(Shape::Sequence)),
+    on(&["string_literal", "verbatim_string_literal", "raw_string_literal", "interpolated_string_expression"], Role::Literal(Literal::String)),
+    on(&["integer_literal"], Role::Literal(Literal::Integer)),
+    on(&["real_literal"], Role::Literal(Literal::Float)),
+    on(&["character_literal"], Role::Literal(Literal::Character)),
+    on(&["boolean_literal"], Role::Literal(Literal::Boolean)),
+    on(&["null_literal"], Role::Literal(Literal::Null)),
+    on(&["this", "base"], Role::Leaf(Leaf::This)),
+    on(&["predefined_type"], Role::Leaf(Leaf::Type)),
+    on(&["identifier", "implicit_parameter"], Role::Leaf(Leaf::Name)),
 ];
+
+/// Node kinds in which names are bound.
+const SCOPES: &[&str] = &[
+    "accessor_declaration",
+    "anonymous_method_expression",
+    "block",
+    "catch_clause",
+    "class_declaration",
+    "constructor_declaration",
+    "conversion_operator_declaration",
+    "delegate_declaration",
+    "for_statement",
+    "foreach_statement",
+    "indexer_declaration",
+    "interface_declaration",
+    "lambda_expression",
+    "local_function_statement",
+    "method_declaration",
+    "operator_declaration",
+    "property_declaration",
+    "query_expression",
+    "record_declaration",
+    "struct_declaration",
+    "switch_expression_arm",
+    "switch_section",
+    "using_statement",
+];
+
+/// Takes the names on the left in `new Item { Name = value }` for labels.
+fn member_of_new(leaf: Node<'_>, parent: Node<'_>, src: &[u8]) -> Option<Zone> {
+    if parent.kind() != "assignment_expression" || leaf.start_byte() != parent.start_byte() {
+        return None;
+    }
+    let next = src.get(parent.end_byte()..)?.trim_ascii_start().first()?;
+    matches!(next, b',' | b'}').then_some(Zone::Label)
+}
+
+fn explicit(declared: Option<Node<'_>>) -> Option<Node<'_>> {
+    declared.filter(|declared| declared.kind() != "implicit_type")
+}
+
+fn untyped<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.push(Bound::new(BindingKind::Parameter, node));
+}
+
+/// Adds the names of a declaration. A variable declared with `var` has the type of its value.
+fn declared<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let declared = explicit(field(node, "type"));
+    for declarator in children(node).into_iter().filter(|child| child.kind() == "variable_declarator") {
+        let Some(name) = field(declarator, "name").or_else(|| declarator.named_child(0)) else { continue };
+        let value = children(declarator).pop().filter(|value| value.id() != name.id());
+        found.push(Bound::new(BindingKind::Local, name).of(declared).to(value));
+    }
+}
+
+fn declared_inside<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = field(node, "name").map(|name| Bound::new(BindingKind::Local, name));
+    found.extend(name.map(|name| name.of(explicit(field(node, "type")))));
+}
+
+/// Adds the variable of `from item in items`.
+fn queried<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(name) = field(node, "name") else { return };
+    let bound = Bound::new(BindingKind::Local, name).of(field(node, "type"));
+    found.push(bound.to(children(node).pop()).by(Step::Element));
+}
+
+fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(name) = field(node, "left") else { return };
+    let bound = Bound::new(BindingKind::Local, name).of(explicit(field(node, "type")));
+    found.push(bound.to(field(node, "right")).by(Step::Element));
+}
 
 /// Counts the parameters. Those with a default value are optional, and so is the object of an extension method.
 fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {

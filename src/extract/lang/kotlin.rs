@@ -7,8 +7,10 @@ use tree_sitter::{Node, Tree};
 use super::text::{blank, import_of, imported, is_screaming};
 use super::standard::Standard;
 use super::{Extensions, Language, Profile, Structure};
-use crate::extract::rules::{Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, range_of};
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::rules::{
+    Bound, ENDS, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, range_of, same, step,
+};
+use crate::extract::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -30,6 +32,9 @@ pub(super) const LANGUAGE: Language = Language {
     structure: Structure::Grammar(
         &Grammar::new("kotlin", &[RULES])
             .tests(is_test)
+            .zones(name_of_argument)
+            .overloads()
+            .arguments("value_arguments", "annotated_lambda")
             .masks_after_errors(without_unknown_syntax)
             .masks_misread(without_misread_modifiers),
     ),
@@ -45,11 +50,11 @@ const RULES: &[Rule] = &[
     on(&["object_declaration"], define(DefinitionKind::Class).body_child(&["class_body"]).role()),
     on(
         &["function_declaration"],
-        define(DefinitionKind::Function).name_by(function_name).body_child(&["function_body"]).role(),
+        define(DefinitionKind::Function).name_by(function_name).arity_by(arity).body_child(&["function_body"]).role(),
     ),
     on(
         &["secondary_constructor"],
-        define(DefinitionKind::Constructor).name_by(keyword_name).body_child(&["block"]).role(),
+        define(DefinitionKind::Constructor).name_by(keyword_name).arity_by(arity).body_child(&["block"]).role(),
     ),
     on(
         &["property_declaration"],
@@ -68,10 +73,129 @@ const RULES: &[Rule] = &[
     on(&["explicit_delegation"], Role::Mention(delegated)),
     on(&["value_arguments", "type_arguments", "annotated_lambda"], Role::Zone(Zone::Plain)),
     on(&["user_type"], Role::Zone(Zone::Else(ReferenceKind::Type))),
-    on(&["user_type", "navigation_expression"], flat_path()),
+    on(&["user_type"], flat_path()),
+    on(&["navigation_expression"], path(ENDS, ENDS)),
     on(&["call_expression"], call("")),
+    on(SCOPES, Role::Scope),
+    on(&["function_declaration"], Role::BindBy(function_result)),
+    on(&["parameter", "class_parameter", "catch_block", "type_parameter"], Role::BindBy(parameter)),
+    on(&["property_declaration"], Role::BindBy(property)),
+    on(&["for_statement"], Role::BindBy(iterated)),
+    on(&["when_subject"], Role::BindBy(property)),
+    on(&["lambda_parameters"], Role::BindBy(lambda_parameters)),
+    on(&["parenthesized_expression", "value_argument"], same("")),
+    on(&["unary_expression"], same("argument")),
+    on(&["index_expression"], step("", Step::Element)),
+    on(&["as_expression"], step("right", Step::Call)),
+    on(&["nullable_type"], Role::Through("")),
+    on(&["string_literal", "multiline_string_literal"], Role::Literal(Literal::String)),
+    on(&["number_literal"], Role::Literal(Literal::Integer)),
+    on(&["float_literal"], Role::Literal(Literal::Float)),
+    on(&["character_literal"], Role::Literal(Literal::Character)),
+    on(&["this_expression", "super_expression"], Role::Leaf(Leaf::This)),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
+
+/// Node kinds in which names are bound.
+const SCOPES: &[&str] = &[
+    "anonymous_function",
+    "block",
+    "catch_block",
+    "class_declaration",
+    "for_statement",
+    "function_declaration",
+    "getter",
+    "lambda_literal",
+    "object_declaration",
+    "secondary_constructor",
+    "setter",
+    "when_expression",
+];
+
+/// Takes the name in `f(name = value)` for a label.
+fn name_of_argument(leaf: Node<'_>, parent: Node<'_>, src: &[u8]) -> Option<Zone> {
+    if parent.kind() != "value_argument" || leaf.start_byte() != parent.start_byte() {
+        return None;
+    }
+    let next = src.get(leaf.end_byte()..)?.trim_ascii_start();
+    (next.starts_with(b"=") && !next.starts_with(b"==")).then_some(Zone::Label)
+}
+
+/// Counts the parameters. Those with a default value are optional.
+fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
+    let list = child_of_kind(node, "function_value_parameters")?;
+    let mut cursor = list.walk();
+    let (mut n, mut n_optional, mut is_variadic) = (0, 0, false);
+    for child in list.children(&mut cursor) {
+        match child.kind() {
+            "parameter" => n += 1,
+            "=" => n_optional += 1,
+            "parameter_modifiers" => is_variadic |= cx.text(child).contains("vararg"),
+            _ => {}
+        }
+    }
+    let arity = Arity::new(n, n_optional + usize::from(is_variadic));
+    Some(if is_variadic { Arity { most: Arity::MANY, ..arity } } else { arity })
+}
+
+fn is_type(node: Node<'_>) -> bool {
+    node.kind().ends_with("_type")
+}
+
+/// Adds the result of a function, whose type is behind its parameters.
+fn function_result<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(name) = field(node, "name") else { return };
+    let mut behind = children(node).into_iter().skip_while(|child| child.kind() != "function_value_parameters");
+    found.push(Bound::new(BindingKind::Definition, name).of(behind.find(|child| is_type(*child))));
+}
+
+fn parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let kind = match node.kind() {
+        "catch_block" => BindingKind::Local,
+        "type_parameter" => BindingKind::TypeParameter,
+        _ => BindingKind::Parameter,
+    };
+    let name = child_of_kind(node, "identifier").map(|name| Bound::new(kind, name));
+    found.extend(name.map(|name| name.of(children(node).into_iter().find(|child| is_type(*child)))));
+}
+
+/// Adds the names that `node` declares.
+fn variables<'t>(node: Node<'t>, value: Option<Node<'t>>) -> Vec<Bound<'t>> {
+    let declarations = match child_of_kind(node, "multi_variable_declaration") {
+        Some(several) => children(several),
+        None => children(node).into_iter().filter(|child| child.kind() == "variable_declaration").collect(),
+    };
+    let value = value.filter(|_| declarations.len() == 1);
+    let bound = |declaration: Node<'t>| {
+        let name = child_of_kind(declaration, "identifier")?;
+        let declared = children(declaration).into_iter().find(|child| is_type(*child));
+        Some(Bound::new(BindingKind::Local, name).of(declared).to(value))
+    };
+    declarations.into_iter().filter_map(bound).collect()
+}
+
+fn property<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    const NO_VALUE: &[&str] = &["getter", "setter", "property_delegate", "type_constraints"];
+    let behind = children(node).into_iter().skip_while(|child| !child.kind().ends_with("variable_declaration")).skip(1);
+    let value = behind.into_iter().find(|child| !NO_VALUE.contains(&child.kind()));
+    found.extend(variables(node, value));
+}
+
+fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let mut behind = children(node).into_iter().skip_while(|child| !child.kind().ends_with("variable_declaration")).skip(1);
+    found.extend(variables(node, behind.next()).into_iter().map(|bound| bound.by(Step::Element)));
+}
+
+fn lambda_parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    for parameter in children(node) {
+        let several = parameter.kind() == "multi_variable_declaration";
+        let names = if several { children(parameter) } else { vec![parameter] };
+        for name in names.into_iter().filter_map(|one| Some((child_of_kind(one, "identifier")?, one))) {
+            let declared = children(name.1).into_iter().find(|child| is_type(*child));
+            found.push(Bound::new(BindingKind::Parameter, name.0).of(declared));
+        }
+    }
+}
 
 /// Replaces syntax that the grammar does not know, and for which it gives up on the rest of the file: guards in `when`,
 /// context parameters, a comma after the last type parameter, bodies of types in one line, which need a semicolon at the

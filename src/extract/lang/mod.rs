@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-pub use self::profile::{Extensions, Indentation, Profile};
+pub use self::profile::{Extensions, Globals, Indentation, Profile};
 pub use self::standard::Standard;
 use super::layout::Layout;
 use super::rules::Grammar;

@@ -37,6 +37,8 @@ pub struct Profile {
     pub extensions: Extensions,
     /// True if many names that are not those of types begin with a capital letter.
     pub has_capital_values: bool,
+    /// The names that files see without including or importing each other.
+    pub globals: Globals,
     /// True if files can have code that uses definitions of other files, but whose references are not extracted.
     pub has_hidden_code: bool,
 }
@@ -67,6 +69,19 @@ pub enum Extensions {
     Anywhere,
 }
 
+/// The names that files see without including or importing each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Globals {
+    /// None, or only those of a package.
+    None,
+    /// Those of the namespaces around them and of the namespaces that they use.
+    Namespaces,
+    /// Those of the same module, and of the modules that they import.
+    Modules,
+    /// Constants, by their full names.
+    Constants,
+}
+
 impl Profile {
     /// Comments as in C.
     pub(super) const C_LIKE: Self = Self {
@@ -86,6 +101,7 @@ impl Profile {
         standard: Standard::NONE,
         extensions: Extensions::Nowhere,
         has_capital_values: false,
+        globals: Globals::None,
         has_hidden_code: false,
     };
     /// Comments that begin with `#`.

@@ -4,11 +4,11 @@ use tree_sitter::Node;
 
 use super::text::{blank, import_of, is_word_byte, unquoted, without_quotes};
 use super::standard::Standard;
-use super::{Extensions, Language, Profile, Structure};
+use super::{Extensions, Globals, Language, Profile, Structure};
 use crate::extract::rules::{
-    Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, define, method_call, on, path, range_of,
+    Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, bind, define, method_call, on, path, range_of, same,
 };
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, ..Profile::HASH },
+    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, globals: Globals::Constants, ..Profile::HASH },
     structure: Structure::Grammar(
         &Grammar::new("ruby", &[RULES])
             .tests(is_test)
@@ -43,8 +43,36 @@ const RULES: &[Rule] = &[
     on(&["argument_list"], Role::Zone(Zone::Plain)),
     on(&["call"], method_call("method", "receiver")),
     on(&["scope_resolution"], path("scope", "name")),
+    on(SCOPES, Role::Scope),
+    on(&["assignment", "operator_assignment"], bind(BindingKind::Local, "left", "", "right")),
+    on(PARAMETERS, Role::BindBy(parameters)),
+    on(&["exception_variable"], Role::BindBy(first_name)),
+    on(&["for"], bind(BindingKind::Local, "pattern", "", "")),
+    on(&["parenthesized_statements"], same("")),
+    on(&["string", "heredoc_beginning"], Role::Literal(Literal::String)),
+    on(&["integer"], Role::Literal(Literal::Integer)),
+    on(&["float"], Role::Literal(Literal::Float)),
+    on(&["true", "false"], Role::Literal(Literal::Boolean)),
+    on(&["array", "hash", "simple_symbol"], Role::Literal(Literal::Other)),
+    on(&["nil"], Role::Literal(Literal::Null)),
+    on(&["instance_variable"], Role::Leaf(Leaf::Field)),
+    on(&["self"], Role::Leaf(Leaf::This)),
     on(&["constant", "identifier"], Role::Leaf(Leaf::Name)),
 ];
+
+/// Node kinds in which names are bound.
+const SCOPES: &[&str] = &["block", "class", "do_block", "lambda", "method", "module", "singleton_class", "singleton_method"];
+
+const PARAMETERS: &[&str] = &["block_parameters", "lambda_parameters", "method_parameters"];
+
+fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let names = children(node).into_iter().map(|child| field(child, "name").unwrap_or(child));
+    found.extend(names.map(|name| Bound::new(BindingKind::Parameter, name)));
+}
+
+fn first_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    found.extend(node.named_child(0).map(|name| Bound::new(BindingKind::Local, name)));
+}
 
 /// Returns true if a heredoc word is too long for the grammar's scanner. The scanner stores the length in one byte, and
 /// aborts the process if it then reads the word incorrectly.

@@ -239,7 +239,12 @@ impl Standard {
             private_class_method private_constant proc protected public public_send putc puts raise rand refine \
             require require_relative respond_to send sleep sprintf srand system tap throw using warn",
         macros: "",
-        modules: "",
+        modules: "\
+            English abbrev base64 benchmark bigdecimal cgi csv date delegate digest erb etc expect fcntl fiddle fileutils \
+            find forwardable getoptlong io ipaddr json logger matrix minitest monitor net objspace observer open-uri open3 \
+            openssl optparse ostruct pathname pp prettyprint prime pstore psych pty rake rbconfig readline resolv ripper \
+            rubygems securerandom set shellwords singleton socket stringio strscan syslog tempfile time timeout tmpdir \
+            tsort uri weakref yaml zlib",
     };
 
     pub(super) const SWIFT: Self = Self {
@@ -250,7 +255,9 @@ impl Standard {
             UInt16 UInt32 UInt64 UInt8 URL UUID UnsafeMutablePointer UnsafePointer UnsafeRawPointer Void abs assert \
             assertionFailure debugPrint fatalError max min precondition preconditionFailure print swap type zip",
         macros: "",
-        modules: "Foundation Swift XCTest",
+        modules: "\
+            AppKit CoreFoundation CoreGraphics Darwin Dispatch Foundation FoundationNetworking Glibc Musl Swift SwiftUI \
+            Testing UIKit WinSDK XCTest os",
     };
 
     pub(super) const DART: Self = Self {
@@ -266,7 +273,7 @@ impl Standard {
             bool byte char decimal double dynamic float int long nint nuint object sbyte short string uint ulong \
             ushort var void",
         macros: "",
-        modules: "",
+        modules: "System",
     };
 
     pub(super) const GO: Self = Self {

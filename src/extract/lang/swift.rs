@@ -4,10 +4,12 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
 use super::standard::Standard;
-use super::{Extensions, Language, Profile, Structure};
-use crate::extract::rules::{Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path};
-use crate::extract::types::{DefinitionKind, Import, ReferenceKind};
-use crate::extract::walk::{Cx, child_of_kind, field};
+use super::{Extensions, Globals, Language, Profile, Structure};
+use crate::extract::rules::{
+    Bound, Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, call, define, flat_path, on, path, same, step,
+};
+use crate::extract::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
+use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::Lang;
 
 pub(super) const LANGUAGE: Language = Language {
@@ -22,16 +24,17 @@ pub(super) const LANGUAGE: Language = Language {
         has_implicit_this: true,
         standard: Standard::SWIFT,
         extensions: Extensions::Blocks,
+        globals: Globals::Modules,
         ..Profile::C_LIKE
     },
-    structure: Structure::Grammar(&Grammar::new("swift", &[RULES]).tests(is_test)),
+    structure: Structure::Grammar(&Grammar::new("swift", &[RULES]).tests(is_test).rooted_by(b'.').arguments("value_arguments", "lambda_literal")),
 };
 
 const RULES: &[Rule] = &[
     on(&["class_declaration"], define(DefinitionKind::Class).name_by(type_name).role()),
     on(&["protocol_declaration"], define(DefinitionKind::Interface).role()),
-    on(&["function_declaration", "protocol_function_declaration"], define(DefinitionKind::Function).role()),
-    on(&["init_declaration"], define(DefinitionKind::Constructor).role()),
+    on(&["function_declaration", "protocol_function_declaration"], define(DefinitionKind::Function).arity_by(arity).role()),
+    on(&["init_declaration"], define(DefinitionKind::Constructor).arity_by(arity).role()),
     on(&["deinit_declaration", "subscript_declaration"], define(DefinitionKind::Method).name_by(keyword_name).role()),
     on(
         &["property_declaration", "protocol_property_declaration"],
@@ -51,9 +54,140 @@ const RULES: &[Rule] = &[
     on(&["navigation_expression"], path("target", "suffix")),
     on(&["navigation_suffix"], Role::Through("suffix")),
     on(&["user_type"], flat_path()),
+    on(&["value_argument_label"], Role::Zone(Zone::Label)),
+    on(&["parameter"], Role::FieldZone("external_name", Zone::Label)),
+    on(SCOPES, Role::Scope),
+    on(&["function_declaration", "protocol_function_declaration"], Role::BindBy(function_result)),
+    on(&["property_declaration", "protocol_property_declaration"], Role::BindBy(property)),
+    on(&["parameter", "lambda_parameter"], Role::BindBy(parameter)),
+    on(&["type_parameter"], Role::BindBy(type_parameter)),
+    on(&["if_statement", "guard_statement", "while_statement"], Role::BindBy(unwrapped)),
+    on(&["for_statement"], Role::BindBy(iterated)),
+    on(&["pattern"], Role::BindBy(matched)),
+    on(&["postfix_expression"], same("target")),
+    on(&["try_expression", "await_expression"], same("expr")),
+    on(&["as_expression"], step("name", Step::Call)),
+    on(&["optional_type"], Role::Through("wrapped")),
+    on(&["array_type", "dictionary_type"], Role::Shape(Shape::Sequence)),
+    on(&["line_string_literal", "multi_line_string_literal"], Role::Literal(Literal::String)),
+    on(&["integer_literal"], Role::Literal(Literal::Integer)),
+    on(&["real_literal"], Role::Literal(Literal::Float)),
+    on(&["boolean_literal"], Role::Literal(Literal::Boolean)),
+    on(&["nil_literal"], Role::Literal(Literal::Null)),
+    on(&["self_expression", "super_expression"], Role::Leaf(Leaf::This)),
     on(&["simple_identifier"], Role::Leaf(Leaf::Name)),
     on(&["type_identifier"], Role::Leaf(Leaf::Type)),
 ];
+
+/// Node kinds in which names are bound.
+const SCOPES: &[&str] = &[
+    "catch_block",
+    "class_declaration",
+    "computed_property",
+    "for_statement",
+    "function_declaration",
+    "if_statement",
+    "init_declaration",
+    "lambda_literal",
+    "protocol_declaration",
+    "protocol_function_declaration",
+    "statements",
+    "subscript_declaration",
+    "switch_entry",
+    "while_statement",
+];
+
+/// Counts the parameters. Those with a default value are optional.
+fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
+    let mut cursor = node.walk();
+    let (mut n, mut n_optional, mut is_variadic) = (0, 0, false);
+    for child in node.children(&mut cursor) {
+        match child.kind() {
+            "parameter" => {
+                n += 1;
+                is_variadic |= cx.text(child).ends_with("...");
+            }
+            "=" => n_optional += 1,
+            _ => {}
+        }
+    }
+    let arity = Arity::new(n, n_optional + usize::from(is_variadic));
+    Some(if is_variadic { Arity { most: Arity::MANY, ..arity } } else { arity })
+}
+
+fn is_type(node: Node<'_>) -> bool {
+    node.kind().ends_with("_type")
+}
+
+fn type_in(node: Node<'_>) -> Option<Node<'_>> {
+    children(node).into_iter().find(|child| is_type(*child))
+}
+
+/// Adds the result of a function: the only type that is a child.
+fn function_result<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = field(node, "name").map(|name| Bound::new(BindingKind::Definition, name));
+    found.extend(name.map(|name| name.of(type_in(node))));
+}
+
+fn property<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let Some(pattern) = field(node, "name") else { return };
+    let declared = child_of_kind(node, "type_annotation").and_then(type_in);
+    match field(pattern, "bound_identifier") {
+        Some(name) => {
+            found.push(Bound::new(BindingKind::Local, name).of(declared).to(field(node, "value")));
+        }
+        None => {
+            let parts = children(pattern).into_iter().filter_map(|part| part.named_child(0));
+            found.extend(parts.map(|name| Bound::new(BindingKind::Local, name)));
+        }
+    }
+}
+
+fn parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = children(node).into_iter().rfind(|child| child.kind() == "simple_identifier");
+    let bound = name.map(|name| Bound::new(BindingKind::Parameter, name));
+    found.extend(bound.map(|bound| bound.of(type_in(node))));
+}
+
+fn type_parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = child_of_kind(node, "type_identifier").map(|name| Bound::new(BindingKind::TypeParameter, name));
+    found.extend(name.map(|name| name.of(type_in(node))));
+}
+
+/// Adds the names of `if let name = value`. In `if let name`, the name means what it meant before.
+fn unwrapped<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let mut cursor = node.walk();
+    let mut has_children = cursor.goto_first_child();
+    let mut name: Option<Node<'t>> = None;
+    let mut is_assigned = false;
+    while has_children {
+        let child = cursor.node();
+        if cursor.field_name() == Some("bound_identifier") {
+            (name, is_assigned) = (Some(child), false);
+        } else if child.kind() == "=" {
+            is_assigned = true;
+        } else if is_assigned && child.is_named() {
+            let bound = name.take().map(|name| Bound::new(BindingKind::Local, name).to(Some(child)));
+            let is_self = bound.as_ref().is_some_and(|bound| child.kind() == "self_expression" && bound.name.end_byte() - bound.name.start_byte() == 4);
+            found.extend(bound.filter(|_| !is_self));
+        }
+        has_children = cursor.goto_next_sibling();
+    }
+}
+
+fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = field(node, "item").and_then(|pattern| field(pattern, "bound_identifier"));
+    let bound = name.map(|name| Bound::new(BindingKind::Local, name).to(field(node, "collection")));
+    found.extend(bound.map(|bound| bound.by(Step::Element)));
+}
+
+/// Adds the name of a pattern, with the type in `let name as Type`.
+fn matched<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let inner = child_of_kind(node, "pattern").filter(|_| type_in(node).is_some());
+    let name = field(inner.unwrap_or(node), "bound_identifier");
+    let bound = name.map(|name| Bound::new(BindingKind::Local, name));
+    found.extend(bound.map(|bound| bound.of(type_in(node)).to(type_in(node).is_none().then_some(node))));
+}
 
 fn is_test(probe: &TestProbe<'_>) -> bool {
     let is_named = probe.name.starts_with("test") && probe.container.contains("Test");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::extract::lines::LineIndex;
-use crate::extract::rules::{Body, Name, Role, Rule, Tables};
+use crate::extract::rules::{Body, ENDS, Name, Role, Rule, Tables};
 use crate::extract::types::Extraction;
 use crate::extract::{Options, detect, extract};
 use crate::model::{ByteRange, RepoPath};
@@ -86,10 +86,12 @@ fn names_in(rule: &Rule) -> (Vec<&'static str>, Vec<&'static str>) {
         }
         Role::Call(callee) => fields.extend([callee.field, callee.receiver]),
         Role::Path(path) => fields.extend([path.qualifier, path.name]),
-        Role::FieldZone(field, _) | Role::Through(field) => fields.push(field),
+        Role::FieldZone(field, _) | Role::Through(field) => {
+            fields.push(field);
+        }
         _ => {}
     }
-    fields.retain(|field| !field.is_empty());
+    fields.retain(|field| !field.is_empty() && *field != ENDS);
     (kinds, fields)
 }
 
@@ -112,7 +114,14 @@ fn rules_name_node_kinds_and_fields_that_exist() {
                 .collect();
             for rule in rules.iter() {
                 let (kinds, fields) = names_in(rule);
-                let is_kind = |kind: &&str| sharing.iter().any(|grammar| grammar.id_for_node_kind(kind, true) != 0);
+                let is_kind = |kind: &&str| {
+                    let has = |is_named| {
+                        sharing
+                            .iter()
+                            .any(|grammar| grammar.id_for_node_kind(kind, is_named) != 0)
+                    };
+                    has(true) || has(false)
+                };
                 let is_field = |field: &&str| sharing.iter().any(|grammar| grammar.field_id_for_name(field).is_some());
                 unknown.extend(
                     kinds

@@ -20,6 +20,8 @@ pub(crate) struct Grammar {
     pub(crate) is_too_much: fn(&[u8]) -> bool,
     /// True if several functions of one name differ in the types of their parameters.
     pub(crate) has_overloads: bool,
+    /// The kinds of the nodes with the arguments of a call, if they are in no field: a list, and a function behind it.
+    pub(crate) arguments: Option<(&'static str, &'static str)>,
     /// Replaces syntax that the grammar misreads, before a text is parsed.
     pub(crate) mask: Option<MaskFn>,
     /// Replaces syntax that the grammar does not know, in texts with syntax errors. They are parsed again.
@@ -49,6 +51,7 @@ impl Grammar {
             inner_docs: &[],
             is_too_much: never_too_much,
             has_overloads: false,
+            arguments: None,
             mask: None,
             mask_after_errors: None,
             mask_misread: None,
@@ -61,6 +64,12 @@ impl Grammar {
     /// Marks a language with overloads.
     pub(crate) const fn overloads(mut self) -> Self {
         self.has_overloads = true;
+        self
+    }
+
+    /// Sets the kinds of the nodes with the arguments of a call.
+    pub(crate) const fn arguments(mut self, list: &'static str, behind: &'static str) -> Self {
+        self.arguments = Some((list, behind));
         self
     }
 

@@ -122,6 +122,8 @@ pub(crate) enum Leaf {
     This,
     /// A whole path in one leaf, with segments separated by dots.
     Dotted,
+    /// A field of the object that a method belongs to, with its mark: `@name`.
+    Field,
     /// A variable with a mark before its name, which is no part of the name of a static member.
     Marked,
 }
@@ -156,11 +158,15 @@ pub(crate) struct Callee {
     pub(crate) kind: ReferenceKind,
 }
 
-/// The fields of a qualified name. Both are empty strings if the segments are the named children of the node.
+/// The fields of a qualified name. Both are empty strings if the segments are the named children of the node, and
+/// [`ENDS`] if they are the first and the last named child.
 pub(crate) struct Path {
     pub(crate) qualifier: &'static str,
     pub(crate) name: &'static str,
 }
+
+/// Stands for the field of the first or last named child.
+pub(crate) const ENDS: &str = "*";
 
 /// Returns the byte range of a node.
 pub(crate) fn range_of(node: Node<'_>) -> ByteRange {

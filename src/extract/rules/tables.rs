@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tree_sitter::Node;
 
-use super::{BindFn, Define, Grammar, ImportFn, LeadFn, Leaf, MentionFn, Name, Role, SignatureFrom, Zone};
+use super::{BindFn, Define, ENDS, Grammar, ImportFn, LeadFn, Leaf, MentionFn, Name, Role, SignatureFrom, Zone};
 use crate::extract::types::{BindingKind, Literal, ReferenceKind, Shape, Step};
 
 /// The rules of a grammar, indexed by the ids of node kinds.
@@ -70,6 +70,8 @@ pub(crate) struct CompiledPath {
     /// The field of the qualifier. In a flat path, both fields are 0.
     pub(crate) qualifier: u16,
     pub(crate) name: u16,
+    /// True if the qualifier is the first and the name the last named child.
+    pub(crate) is_ends: bool,
 }
 
 impl Tables {
@@ -118,15 +120,20 @@ impl Tables {
     }
 }
 
-/// Returns the ids of all named, visible node kinds. Several ids may have the same name.
+/// Returns the ids of all visible node kinds. Several ids may have the same name. Those of tokens without a name of
+/// their own, such as `this`, are left out if there are others.
 fn kind_ids(language: &tree_sitter::Language) -> HashMap<&str, Vec<u16>> {
     let mut ids: HashMap<&str, Vec<u16>> = HashMap::new();
-    for id in 0..language.node_kind_count() as u16 {
-        if !language.node_kind_is_named(id) || !language.node_kind_is_visible(id) {
-            continue;
-        }
+    let visible = (0..language.node_kind_count() as u16).filter(|id| language.node_kind_is_visible(*id));
+    let (named, tokens): (Vec<u16>, Vec<u16>) = visible.partition(|id| language.node_kind_is_named(*id));
+    for id in named {
         if let Some(kind) = language.node_kind_for_id(id) {
             ids.entry(kind).or_default().push(id);
+        }
+    }
+    for id in tokens {
+        if let Some(kind) = language.node_kind_for_id(id) {
+            ids.entry(kind).or_insert_with(|| vec![id]);
         }
     }
     ids
@@ -165,6 +172,7 @@ impl Roles {
                 self.path = Some(CompiledPath {
                     qualifier: field(path.qualifier),
                     name: field(path.name),
+                    is_ends: path.name == ENDS,
                 });
             }
             Role::Zone(zone) => self.zone = Some(*zone),

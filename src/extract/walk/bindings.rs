@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::Walker;
 use super::names::{dotted, member_of, name_in, value_of};
-use crate::extract::rules::{Bound, Roles, Tables, range_of};
+use crate::extract::rules::{Bound, Leaf, Roles, Tables, range_of};
 use crate::extract::spans::{clamp, text_of};
 use crate::extract::types::{Binding, BindingKind, Definition, Shape, Step, Value};
 use crate::model::ByteRange;
@@ -104,10 +104,10 @@ impl<'t> Walker<'_, 't> {
                 add(BindingKind::Field, range_of(member), value);
             }
         } else if let Some(leaf) = roles.leaf {
-            let kind = if bound.kind == BindingKind::Field {
-                return;
-            } else {
-                bound.kind
+            let kind = match (bound.kind, leaf) {
+                (BindingKind::Field, _) => return,
+                (_, Leaf::Field) => BindingKind::Field,
+                (kind, _) => kind,
             };
             add(kind, dotted(src, name, leaf).0, value);
         } else if bound.kind != BindingKind::Field {

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use tree_sitter::Node;
 
 use super::Walker;
+use super::cx::children;
 use super::names::{NameIn, dotted, member_of, name_in, receiver_of, resolve, value_of};
-use crate::extract::rules::{CompiledCall, Leaf, Mention, Roles, Zone};
+use crate::extract::rules::{CompiledCall, CompiledPath, Leaf, Mention, Roles, Zone};
 use crate::extract::spans::{clamp, text_of};
 use crate::extract::types::{Binding, BindingKind, Definition, Reference, ReferenceKind, Value};
 use crate::model::ByteRange;
@@ -55,8 +56,10 @@ impl<'t> Walker<'_, 't> {
             Zone::As(kind @ (ReferenceKind::Attribute | ReferenceKind::Inherit)) => kind,
             _ => kind,
         };
-        let arguments = node.child_by_field_id(self.tables.arguments);
-        let n_arguments = arguments.map(|list| list.named_child_count().min(255) as u8);
+        let (arguments, n_behind) = self.arguments_of(node);
+        let n_arguments = arguments.map(|list| list.named_child_count());
+        let n_arguments = n_arguments.or((n_behind > 0).then_some(0));
+        let n_arguments = n_arguments.map(|n| (n + n_behind).min(255) as u8);
         let kept = arguments.filter(|_| self.tables.grammar.has_overloads);
         let arguments = kept.map_or_else(Vec::new, |list| self.arguments(list));
         self.mentions.push(Mention {
@@ -65,6 +68,24 @@ impl<'t> Walker<'_, 't> {
             arguments,
             ..Mention::new(kind, name, self.rooted(name, qualifier))
         });
+    }
+
+    /// Returns the list of arguments of a call, and the number of functions behind it that are arguments, too.
+    fn arguments_of(&self, call: Node<'t>) -> (Option<Node<'t>>, usize) {
+        let Some((list, behind)) = self.tables.grammar.arguments else {
+            return (call.child_by_field_id(self.tables.arguments), 0);
+        };
+        let n_behind = |of: Node<'t>| children(of).iter().filter(|child| child.kind() == behind).count();
+        let last = call
+            .named_child_count()
+            .checked_sub(1)
+            .and_then(|last| call.named_child(last as u32));
+        let holder = last.filter(|last| last.kind().ends_with("_suffix")).unwrap_or(call);
+        let found = children(holder).into_iter().find(|child| child.kind() == list);
+        // `f(1) { }` is a call of `f(1)`.
+        let around = self.frames.last().map(|frame| frame.node);
+        let around = around.filter(|around| around.kind() == call.kind() && around.start_byte() == call.start_byte());
+        (found, n_behind(holder) + around.map_or(0, n_behind))
     }
 
     fn arguments(&self, list: Node<'t>) -> Vec<Value> {
@@ -80,16 +101,13 @@ impl<'t> Walker<'_, 't> {
         if zone == Zone::Label {
             return;
         }
-        let parent_path = self
-            .frames
-            .last()
-            .and_then(|frame| self.tables.roles(frame.slot).path.map(|path| (frame.node, path)));
+        let parent_path = self.path_around(node);
         let is_qualifier = parent_path.is_some() && self.is_qualifier(node);
         let is_import = zone == Zone::As(ReferenceKind::Import);
         let zone = if is_qualifier && !is_import { Zone::Plain } else { zone };
         let (range, before) = dotted(self.src, node, leaf);
         let (qualifier, receiver) = match parent_path {
-            Some((path, fields)) if !is_qualifier => member_of(self.tables, self.src, path, fields, node),
+            Some((path, fields, name)) if !is_qualifier => member_of(self.tables, self.src, path, fields, name),
             _ => (before, Mention::new(ReferenceKind::Name, range, before).receiver),
         };
         let text = &self.src[clamp(self.src, range).as_usize()];
@@ -116,6 +134,19 @@ impl<'t> Walker<'_, 't> {
             is_variable: leaf == Leaf::Marked && !is_member,
             ..Mention::new(kind, range, self.rooted(range, qualifier))
         });
+    }
+
+    /// Returns the path that a leaf is a part of, its fields, and that part: the leaf, or what wraps it.
+    fn path_around(&self, leaf: Node<'t>) -> Option<(Node<'t>, CompiledPath, Node<'t>)> {
+        let (parent, outer) = self.frames.split_last()?;
+        let roles = self.tables.roles(parent.slot);
+        if let Some(fields) = roles.path {
+            return Some((parent.node, fields, leaf));
+        }
+        let outer = outer.last().filter(|_| roles.through.is_some())?;
+        let fields = self.tables.roles(outer.slot).path?;
+        let is_name = name_in(self.tables, outer.node, fields).is_some_and(|name| name.id() == parent.node.id());
+        is_name.then_some((outer.node, fields, parent.node))
     }
 
     /// Returns the mark of the root before a name without a qualifier, or the qualifier.

@@ -70,6 +70,13 @@ pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value
     for _ in 0..MAX_WRAPPERS {
         let roles = tables.roles_of(node);
         let next = if let Some(call) = roles.call {
+            // `f(1) { }` is a call of `f(1)`.
+            if let Some(inner) = node.named_child(0).filter(|_| tables.grammar.arguments.is_some())
+                && tables.roles_of(inner).call.is_some()
+            {
+                node = inner;
+                continue;
+            }
             let Some(more) = steps.after(Step::Call) else {
                 return Value::Other;
             };
@@ -123,6 +130,9 @@ fn inner(node: Node<'_>, field: u16) -> Option<Node<'_>> {
 
 /// Returns the last segment of `path`.
 pub(super) fn name_in<'t>(tables: &Tables, path: Node<'t>, fields: CompiledPath) -> Option<Node<'t>> {
+    if fields.is_ends {
+        return path.named_child(path.named_child_count().checked_sub(1)? as u32);
+    }
     if fields.name == 0 {
         return segments(tables, path).pop();
     }
@@ -151,7 +161,9 @@ pub(super) fn member_of<'t>(
     fields: CompiledPath,
     name: Node<'t>,
 ) -> (ByteRange, Value) {
-    let receiver = if fields.name == 0 {
+    let receiver = if fields.is_ends {
+        path.named_child(0)
+    } else if fields.name == 0 {
         let segments = segments(tables, path);
         let at = segments.iter().position(|segment| segment.id() == name.id());
         at.and_then(|at| at.checked_sub(1)).map(|at| segments[at])
