@@ -18,14 +18,16 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["c", "h"],
     file_names: &[],
     interpreters: &["tcc"],
-    profile: Profile {
-        has_overloads: true,
-        has_implicit_this: true,
-        standard: Standard::C,
-        has_capital_values: true,
-        ..Profile::C_LIKE
-    },
+    profile: PROFILE,
     structure: Structure::Grammar(&Grammar::new("c", &[RULES]).masks_after_errors(c_macros::without_macros)),
+};
+
+pub(super) const PROFILE: Profile = Profile {
+    has_overloads: true,
+    has_implicit_this: true,
+    standard: Standard::C,
+    has_capital_values: true,
+    ..Profile::C_LIKE
 };
 
 pub(super) const RULES: &[Rule] = &[

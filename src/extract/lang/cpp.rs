@@ -8,8 +8,7 @@ use super::c::{self, add_parameters, dig, explicit};
 use super::c_macros;
 use super::member_macros;
 use super::text::{blank, import_of, imported, is_screaming, is_word_byte};
-use super::standard::Standard;
-use super::{Language, Profile, Structure};
+use super::{Language, Structure};
 use crate::extract::rules::{
     Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of, step,
 };
@@ -24,13 +23,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["cpp", "cc", "cxx", "c++", "hpp", "hh", "hxx", "h++", "ipp", "tpp", "inl", "ino"],
     file_names: &[],
     interpreters: &[],
-    profile: Profile {
-        has_overloads: true,
-        has_implicit_this: true,
-        standard: Standard::C,
-        has_capital_values: true,
-        ..Profile::C_LIKE
-    },
+    profile: c::PROFILE,
     structure: Structure::Grammar(
         &Grammar::new("cpp", &[c::RULES, RULES])
             .masks(without_macros)
