@@ -58,7 +58,7 @@ type Files = HashMap<String, FileId>;
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     /// Packages, innermost first.
-    packages: Vec<Package>,
+    packages: Vec<NodePackage>,
     /// Indices into `packages`.
     by_name: HashMap<String, Vec<usize>>,
     /// For each folder with a `tsconfig.json`, the aliases of the files below, innermost first.
@@ -69,8 +69,9 @@ pub(super) struct Scripts {
     configs: HashMap<String, Value>,
 }
 
+/// A `package.json`.
 #[derive(Debug, Default)]
-struct Package {
+struct NodePackage {
     name: String,
     folder: String,
     entries: Vec<String>,
@@ -127,7 +128,7 @@ impl Scripts {
             self.dependencies.extend(outside.map(|(name, _)| name.clone()));
         }
         let entries = ["source", "types", "module", "main"].into_iter();
-        self.packages.push(Package {
+        self.packages.push(NodePackage {
             name: json["name"].as_str().unwrap_or_default().to_owned(),
             folder: folder.to_owned(),
             entries: entries
@@ -282,7 +283,7 @@ impl Scripts {
     }
 
     /// Returns the package that a module belongs to. Of several with its name, one that contains the importing file.
-    fn package(&self, from: &str, module: &str) -> Option<&Package> {
+    fn package(&self, from: &str, module: &str) -> Option<&NodePackage> {
         let named = self.by_name.get(package_name(module))?;
         let own = named
             .iter()
@@ -310,7 +311,7 @@ pub(super) fn node_module(module: &str) -> &str {
     }
 }
 
-impl Package {
+impl NodePackage {
     /// Finds a module inside of the package, or its entry if `inner` is empty.
     fn find(&self, files: &Files, inner: &str) -> Option<FileId> {
         let name = if inner.is_empty() {
