@@ -12,6 +12,7 @@ use codescout::query::{
     FileFilter, PartQuery, PatternOptions, Sources, SymbolQuery, SymbolRequest, grep, map, read, symbols, symbols_of,
     usages,
 };
+use codescout::snapshot::View;
 
 use crate::grep::all_lines;
 use crate::indexed::{Indexed, NEVER};
@@ -34,34 +35,46 @@ fn timed<T: Send>(what: &str, ask: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-#[test]
-fn definitions_of_one_name_take_time_in_proportion() {
-    let repo = TestRepo::new("//- b.c\nvoid b() { a(); }\n");
-    repo.write("a.c", "fn a(){}\n".repeat(N_LINES));
+/// Runs a check on a repository with these files.
+fn linked(files: &[(&str, String)], check: impl FnOnce(&View, &Sources<'_>, &Linker<'_>)) {
+    let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
+    for (path, text) in files {
+        repo.write(path, text);
+    }
     repo.commit("namesakes");
     let index = Indexed::new(repo.root());
     let view = index.view("HEAD");
-    let sources = Sources::new(&view, &index.workspace.repository);
-    let file = view.find_text("a.c").unwrap();
-
-    let outline = timed("outline", || symbols_of(&sources, &[file], usize::MAX).unwrap());
-    assert_eq!(outline[0].definitions[N_LINES - 1].1.id, format!("a.c#a~{N_LINES}"));
-    let part = PartQuery::Definition(format!("a~{N_LINES}"));
-    let found = timed("read", || read(&sources, file, &[part]).unwrap());
-    assert_eq!(found.parts[0].start_line, N_LINES as u32);
-    let files: Vec<_> = view.files().map(|(id, _)| id).collect();
     let links = Links::new(&view, &mut index.workspace.repository.reader());
     let linker = Linker::new(&view, &links, &NEVER);
-    timed("map", || map(&sources, &linker, &files, &[], 1000).unwrap());
-    for name in ["a", "a.c#a~3"] {
-        let request = SymbolRequest {
-            query: SymbolQuery::Named(name.to_owned()),
-            filter: FileFilter::default(),
-            kinds: Vec::new(),
-        };
-        let found = timed("symbol", || symbols(&sources, &request, None).unwrap());
-        assert_eq!(found.definitions.len(), if name == "a" { N_LINES } else { 1 });
-    }
+    check(&view, &Sources::new(&view, &index.workspace.repository), &linker);
+}
+
+#[test]
+fn definitions_of_one_name_take_time_in_proportion() {
+    let files = [
+        ("b.c", "void b() { a(); }\n".to_owned()),
+        ("a.c", "fn a(){}\n".repeat(N_LINES)),
+    ];
+    linked(&files, |view, sources, linker| {
+        let file = view.find_text("a.c").unwrap();
+
+        let outline = timed("outline", || symbols_of(sources, &[file], usize::MAX).unwrap());
+        assert_eq!(outline[0].definitions[N_LINES - 1].1.id, format!("a.c#a~{N_LINES}"));
+        let part = PartQuery::Definition(format!("a~{N_LINES}"));
+        let found = timed("read", || read(sources, file, &[part]).unwrap());
+        assert_eq!(found.parts[0].start_line, N_LINES as u32);
+        let files: Vec<_> = view.files().map(|(id, _)| id).collect();
+        timed("map", || map(sources, linker, &files, &[], 1000).unwrap());
+        for name in ["a", "a.c#a~3"] {
+            let request = SymbolRequest {
+                query: SymbolQuery::Named(name.to_owned()),
+                filter: FileFilter::default(),
+                kinds: Vec::new(),
+            };
+            let found = timed("symbol", || symbols(sources, &request, None).unwrap());
+            assert_eq!(found.definitions.len(), if name == "a" { N_LINES } else { 1 });
+        }
+    });
 }
 
 /// Looking up each base among the members of the others would take minutes.
@@ -72,7 +85,6 @@ fn bases_of_one_type_take_time_in_proportion() {
         let names: Vec<String> = (0..N_BASES).map(|at| format!("Base{at}")).collect();
         format!("{start}{}{end}", names.join(separator))
     };
-    let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
     let files = [
         ("a.java", bases("class A implements ", ",\n", " {}\n")),
         ("a.cpp", bases("class A : public ", ",\npublic ", " {};\n")),
@@ -83,34 +95,24 @@ fn bases_of_one_type_take_time_in_proportion() {
         ("a.dart", bases("class A extends B with ", ",\n", " {}\n")),
         ("a.rb", bases("class A\ninclude ", "\ninclude ", "\nend\n")),
     ];
-    for (path, text) in &files {
-        repo.write(path, text);
-    }
-    repo.commit("bases");
-    let index = Indexed::new(repo.root());
-    let view = index.view("HEAD");
-    let links = Links::new(&view, &mut index.workspace.repository.reader());
-    let linker = Linker::new(&view, &links, &NEVER);
-    for (path, _) in &files {
-        let file = view.find_text(path).unwrap();
-        let found = timed(path, || linker.link_file(file).unwrap());
-        assert!(found.len() >= N_BASES, "{path}: {}", found.len());
-    }
+    linked(&files, |view, _, linker| {
+        for (path, _) in &files {
+            let file = view.find_text(path).unwrap();
+            let found = timed(path, || linker.link_file(file).unwrap());
+            assert!(found.len() >= N_BASES, "{path}: {}", found.len());
+        }
+    });
 }
 
 #[test]
 fn many_names_in_one_line_take_time_in_proportion() {
-    let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
     let definition = format!("int a() {{ /* {} */ }} ", "-".repeat(100));
-    repo.write("a.c", definition.repeat(N_LINES));
-    repo.commit("one line");
-    let index = Indexed::new(repo.root());
-    let view = index.view("HEAD");
-    let sources = Sources::new(&view, &index.workspace.repository);
-    let file = view.find_text("a.c").unwrap();
-    let part = PartQuery::Symbol("a".to_owned());
-    let found = timed("read", || read(&sources, file, &[part]).unwrap());
-    assert_eq!(found.parts.len(), N_LINES);
+    linked(&[("a.c", definition.repeat(N_LINES))], |view, sources, _| {
+        let file = view.find_text("a.c").unwrap();
+        let part = PartQuery::Symbol("a".to_owned());
+        let found = timed("read", || read(sources, file, &[part]).unwrap());
+        assert_eq!(found.parts.len(), N_LINES);
+    });
 }
 
 #[test]
@@ -169,24 +171,18 @@ fn words_that_refer_to_many_definitions_take_time_in_proportion() {
         ("a.py", "from a import *\nb\n"),
         ("a.js", "import { a } from './b';\na();\n"),
     ] {
-        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
-        repo.write(path, line.repeat(N_LINES / 2));
-        repo.commit("one line again and again");
-        let index = Indexed::new(repo.root());
-        let view = index.view("HEAD");
-        let sources = Sources::new(&view, &index.workspace.repository);
-        let files: Vec<_> = view.files().map(|(id, _)| id).collect();
-        let links = Links::new(&view, &mut index.workspace.repository.reader());
-        let linker = Linker::new(&view, &links, &NEVER);
-        let counted = timed(line, || linker.usages(&files));
-        if line.starts_with("void") {
-            // Each is called in each other one, and none by itself counts.
-            let file = view.find_text(path).unwrap();
-            let here = counted.iter().filter(|(of, _)| of.file == file);
-            let possible = here.map(|(_, usage)| usage.possible).max();
-            assert_eq!(possible, Some(N_LINES as u32 / 2 - 1));
-        }
-        timed("map", || map(&sources, &linker, &files, &[], 1000).unwrap());
+        linked(&[(path, line.repeat(N_LINES / 2))], |view, sources, linker| {
+            let files: Vec<_> = view.files().map(|(id, _)| id).collect();
+            let counted = timed(line, || linker.usages(&files));
+            if line.starts_with("void") {
+                // Each is called in each other one, and none by itself counts.
+                let file = view.find_text(path).unwrap();
+                let here = counted.iter().filter(|(of, _)| of.file == file);
+                let possible = here.map(|(_, usage)| usage.possible).max();
+                assert_eq!(possible, Some(N_LINES as u32 / 2 - 1));
+            }
+            timed("map", || map(sources, linker, &files, &[], 1000).unwrap());
+        });
     }
 }
 
@@ -214,21 +210,16 @@ fn references_to_any_of_very_many_definitions_are_candidates() {
             definition.repeat(N_DEFINITIONS),
             use_.repeat(N_USES)
         );
-        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
-        repo.write(path, text);
-        repo.commit("namesakes");
-        let index = Indexed::new(repo.root());
-        let view = index.view("HEAD");
-        let links = Links::new(&view, &mut index.workspace.repository.reader());
-        let linker = Linker::new(&view, &links, &NEVER);
-        let file = view.find_text(path).unwrap();
-        let found = linker.link_file(file).unwrap();
-        let cut = found
-            .iter()
-            .filter(|link| (link.tier, link.targets.len()) == (Tier::Named, MAX_CANDIDATES));
-        assert_eq!(cut.count(), N_USES, "{path}");
-        let is_used = linker.usages(&[file]).into_values().filter(|usage| usage.possible > 0);
-        assert!(is_used.count() >= N_DEFINITIONS, "{path}");
+        linked(&[(path, text)], |view, _, linker| {
+            let file = view.find_text(path).unwrap();
+            let found = linker.link_file(file).unwrap();
+            let cut = found
+                .iter()
+                .filter(|link| (link.tier, link.targets.len()) == (Tier::Named, MAX_CANDIDATES));
+            assert_eq!(cut.count(), N_USES, "{path}");
+            let is_used = linker.usages(&[file]).into_values().filter(|usage| usage.possible > 0);
+            assert!(is_used.count() >= N_DEFINITIONS, "{path}");
+        });
     }
 }
 
@@ -242,23 +233,18 @@ fn changes_of_namesakes_reach_others_in_time_in_proportion() {
         ("a.rs", "mod m { fn f() { g(); } }\n", 0),
         ("b.py", "def f(): pass\nf()\n", 1),
     ] {
-        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
-        repo.write(path, line.repeat(N_USES));
-        repo.commit("namesakes");
-        let index = Indexed::new(repo.root());
-        let view = index.view("HEAD");
-        let links = Links::new(&view, &mut index.workspace.repository.reader());
-        let linker = Linker::new(&view, &links, &NEVER);
-        let file = view.find_text(path).unwrap();
-        let definitions = 0..linker.definitions(file).unwrap().len() as u32;
-        let changed: Vec<DefId> = definitions.map(|index| DefId { file, index }).collect();
-        let reach = Reach {
-            max_depth: u32::MAX,
-            max_reached: usize::MAX,
-            max_candidates: 3,
-        };
-        let found = timed(line, || linker.impact(&changed, reach, |_| true).unwrap());
-        assert_eq!(found.reached.len(), reached, "{line}");
+        linked(&[(path, line.repeat(N_USES))], |view, _, linker| {
+            let file = view.find_text(path).unwrap();
+            let definitions = 0..linker.definitions(file).unwrap().len() as u32;
+            let changed: Vec<DefId> = definitions.map(|index| DefId { file, index }).collect();
+            let reach = Reach {
+                max_depth: u32::MAX,
+                max_reached: usize::MAX,
+                max_candidates: 3,
+            };
+            let found = timed(line, || linker.impact(&changed, reach, |_| true).unwrap());
+            assert_eq!(found.reached.len(), reached, "{line}");
+        });
     }
 }
 
@@ -288,28 +274,23 @@ fn families_take_time_in_proportion() {
         ("a.py", (0..N_TYPES).map(python).collect()),
     ];
     for (path, text) in texts {
-        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
-        repo.write(path, text);
-        repo.commit("family");
-        let index = Indexed::new(repo.root());
-        let view = index.view("HEAD");
-        let links = Links::new(&view, &mut index.workspace.repository.reader());
-        let linker = Linker::new(&view, &links, &NEVER);
-        let file = view.find_text(path).unwrap();
-        let definitions = linker.definitions(file).unwrap();
-        let last = definitions.iter().rposition(|definition| definition.name == "f");
-        let of = DefId {
-            file,
-            index: last.unwrap() as u32,
-        };
-        let kin = timed(path, || linker.kin(of).unwrap().unwrap());
-        timed(path, || {
-            for of in &kin.definitions {
-                linker.overriding(*of).unwrap();
-            }
+        linked(&[(path, text)], |view, _, linker| {
+            let file = view.find_text(path).unwrap();
+            let definitions = linker.definitions(file).unwrap();
+            let last = definitions.iter().rposition(|definition| definition.name == "f");
+            let of = DefId {
+                file,
+                index: last.unwrap() as u32,
+            };
+            let kin = timed(path, || linker.kin(of).unwrap().unwrap());
+            timed(path, || {
+                for of in &kin.definitions {
+                    linker.overriding(*of).unwrap();
+                }
+            });
+            let n_found = kin.definitions.len();
+            assert!((N_TYPES..=2 * N_TYPES).contains(&n_found), "{path}: {n_found}");
         });
-        let n_found = kin.definitions.len();
-        assert!((N_TYPES..=2 * N_TYPES).contains(&n_found), "{path}: {n_found}");
     }
 }
 
@@ -344,16 +325,14 @@ fn bases_are_searched_once() {
             let of = |side| format!("{head}T{}{side}{between}T{n}a, T{n}b{body}", n + 1);
             of("a") + &of("b")
         };
-        let repo = TestRepo::new("//- b.c\nvoid b() {}\n");
-        repo.write(path, (0..59).map(level).collect::<String>() + end);
-        repo.commit("bases");
-        let index = Indexed::new(repo.root());
-        let view = index.view("HEAD");
-        let links = Links::new(&view, &mut index.workspace.repository.reader());
-        let linker = Linker::new(&view, &links, &NEVER);
-        let file = view.find_text(path).unwrap();
-        let found = timed(path, || linker.link_file(file).unwrap());
-        assert!(found.len() > 200, "{path}: {}", found.len());
+        linked(
+            &[(path, (0..59).map(level).collect::<String>() + end)],
+            |view, _, linker| {
+                let file = view.find_text(path).unwrap();
+                let found = timed(path, || linker.link_file(file).unwrap());
+                assert!(found.len() > 200, "{path}: {}", found.len());
+            },
+        );
     }
 }
 
