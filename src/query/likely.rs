@@ -4,11 +4,11 @@
 //! few are indexed.
 
 use std::cmp::Reverse;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use memchr::memmem::Finder;
+use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::artifact::SkipReason;
 use crate::extract;
@@ -25,13 +25,6 @@ const MAX_FILES: usize = 32;
 const MAX_BYTES: usize = 1 << 19;
 /// Maximum number of query words to search for.
 const MAX_WORDS: usize = 24;
-/// Maximum number of occurrences counted per word and file.
-const MAX_COUNTED: u32 = 20;
-/// The parameters of BM25, with the same values as elsewhere.
-const K1: f32 = 1.2;
-const B: f32 = 0.75;
-/// Weight of a word in the path, relative to a word in the content.
-const IN_PATH: f32 = 2.0;
 /// Words that precede a name in its definition, in most languages.
 const DEFINING: &[&str] = &[
     "#define",
@@ -86,9 +79,10 @@ pub fn n_not_indexed(view: &View) -> usize {
     not_indexed(view).count()
 }
 
-/// Finds the files most likely to match among those that pass `filter` and are not indexed. Reads files until the time
-/// `until`: files with words of the query in their paths first, then source code, then tests, documents and data. Files
-/// that were not read are ranked by their paths.
+/// Finds the files most likely to match among those that pass `filter` and are not indexed: those that the query names,
+/// those that define the name, then by the number of different words. Reads files until the time `until`: files with
+/// words of the query in their paths first, then source code, then tests, documents and data. Files that were not read
+/// are ranked by their paths.
 pub fn likely(
     view: &View,
     repository: &Repository,
@@ -102,40 +96,28 @@ pub fn likely(
     let passing = not_indexed(view).filter(|&file| filter.is_open() || filter.passes(view, file));
     let mut found: Vec<Candidate> = passing.map(|file| Candidate::new(view, file, sought, &words)).collect();
     found.sort_by_cached_key(Candidate::order);
-    let next = AtomicUsize::new(0);
-    let contents = Mutex::new(Vec::with_capacity(found.len()));
-    let read = || {
-        let mut reader = repository.reader();
-        while Instant::now() < until && !interrupt.load(Ordering::Relaxed) {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(candidate) = found.get(at) else { break };
-            let content = match view.read(candidate.file, &mut reader, max_blob_bytes) {
-                Ok(BlobContent::Content(bytes)) => words.counted(&bytes),
+    let is_in_time = |_: &_| !words.is_empty() && Instant::now() < until && !interrupt.load(Ordering::Relaxed);
+    let read: Vec<(usize, Content)> = found
+        .iter()
+        .enumerate()
+        .take_while(is_in_time)
+        .par_bridge()
+        .map_init(
+            || repository.reader(),
+            |reader, (at, candidate)| match view.read(candidate.file, reader, max_blob_bytes) {
+                Ok(BlobContent::Content(bytes)) => (at, words.found_in(&bytes)),
                 // A file without content cannot be extracted.
                 Ok(BlobContent::Missing | BlobContent::Damaged | BlobContent::TooLarge { .. }) | Err(_) => {
-                    Content::default()
+                    (at, Content::default())
                 }
-            };
-            contents
-                .lock()
-                .expect("no thread panics while it holds this")
-                .push((at, content));
-        }
-    };
-    if !words.is_empty() {
-        let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            for _ in 1..n_threads {
-                // If no thread can be started, this thread reads all files.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, read);
-            }
-            read();
-        });
+            },
+        )
+        .collect();
+    let is_read = words.is_empty() || read.len() == found.len();
+    for (at, content) in read {
+        found[at].add(content);
     }
-    for (at, content) in contents.into_inner().expect("all threads have ended") {
-        found[at].content = Some(content);
-    }
-    best(found, &words)
+    best(found, is_read, words.name.is_some())
 }
 
 fn not_indexed(view: &View) -> impl Iterator<Item = FileId> + '_ {
@@ -150,9 +132,9 @@ struct Candidate {
     file: FileId,
     is_named: bool,
     class: Class,
-    in_path: Vec<bool>,
-    /// The matches in the file; `None` if the file was not read.
-    content: Option<Content>,
+    /// For each word of the query, whether the path or the content has it.
+    has_word: Vec<bool>,
+    content: Content,
 }
 
 /// The purpose of a file, judged by its path; the most relevant first.
@@ -164,12 +146,12 @@ enum Class {
     Data,
 }
 
-/// The matches in a file.
-#[derive(Clone, Default)]
+/// The matches in the content of a file.
+#[derive(Default)]
 struct Content {
     n_bytes: usize,
-    counts: Vec<u32>,
-    n_names: u32,
+    has_word: Vec<bool>,
+    has_name: bool,
     has_definition: bool,
 }
 
@@ -185,54 +167,41 @@ impl Candidate {
             Some(_) if language.is_some_and(extract::Language::has_structure) => Class::Source,
             _ => Class::Data,
         };
-        let path = path.to_lowercase();
         Self {
             file,
             is_named: sought.files.binary_search(&file).is_ok(),
             class,
-            in_path: words.stems.iter().map(|(word, _)| path.contains(word)).collect(),
-            content: None,
+            has_word: words.found_in(path.as_bytes()).has_word,
+            content: Content::default(),
         }
     }
 
-    /// Returns the sort key for reading files.
+    fn add(&mut self, content: Content) {
+        self.has_word
+            .iter_mut()
+            .zip(&content.has_word)
+            .for_each(|(has, also)| *has |= also);
+        self.content = content;
+    }
+
+    /// Returns the sort key among files with the same definitions.
     fn order(&self) -> impl Ord + use<> {
-        let n_words = self.in_path.iter().filter(|is_in| **is_in).count();
+        let n_words = self.has_word.iter().filter(|has| **has).count();
         (Reverse(self.is_named), Reverse(n_words), self.class, self.file)
     }
 
-    fn holds_anything(&self) -> bool {
-        let holds = |content: &Content| content.counts.iter().any(|count| *count > 0);
-        self.contains_the_name() || self.in_path.contains(&true) || self.content.as_ref().is_some_and(holds)
+    fn has_anything(&self) -> bool {
+        self.has_name() || self.has_word.contains(&true)
     }
 
-    fn contains_the_name(&self) -> bool {
-        self.is_named || self.content.as_ref().is_some_and(|content| content.n_names > 0)
-    }
-
-    fn score(&self, weights: &[f32], mean_bytes: f32) -> f32 {
-        let unread = Content::default();
-        let content = self.content.as_ref().unwrap_or(&unread);
-        let length = 1.0 - B + B * content.n_bytes as f32 / mean_bytes;
-        let of_word = |(word, weight): (usize, &f32)| {
-            let count = content.counts.get(word).copied().unwrap_or(0) as f32;
-            let in_path = if self.in_path[word] { IN_PATH } else { 0.0 };
-            weight * (count * (K1 + 1.0) / (count + K1 * length) + in_path)
-        };
-        let by_words: f32 = weights.iter().enumerate().map(of_word).sum();
-        let by_name = content.n_names as f32 / (content.n_names as f32 + K1 * length);
-        let of_class = match self.class {
-            Class::Source => 1.0,
-            Class::Test | Class::Document => 0.5,
-            Class::Data => 0.3,
-        };
-        of_class * (by_words + by_name)
+    fn has_name(&self) -> bool {
+        self.is_named || self.content.has_name
     }
 }
 
 /// The lower-case stems of a query's words, and the name.
 struct Words {
-    stems: Vec<(String, Finder<'static>)>,
+    stems: Vec<Finder<'static>>,
     name: Option<Finder<'static>>,
 }
 
@@ -248,7 +217,7 @@ impl Words {
         stems.truncate(MAX_WORDS);
         let finder = |word: &str| Finder::new(word.as_bytes()).into_owned();
         Self {
-            stems: stems.into_iter().map(|stem| (stem.clone(), finder(&stem))).collect(),
+            stems: stems.iter().map(|stem| finder(stem)).collect(),
             name: sought.name.as_deref().map(finder),
         }
     }
@@ -257,13 +226,11 @@ impl Words {
         self.stems.is_empty() && self.name.is_none()
     }
 
-    fn counted(&self, bytes: &[u8]) -> Content {
+    fn found_in(&self, bytes: &[u8]) -> Content {
         let lower = bytes.to_ascii_lowercase();
-        let count =
-            |(_, finder): &(String, Finder<'_>)| finder.find_iter(&lower).take(MAX_COUNTED as usize).count() as u32;
         let mut content = Content {
             n_bytes: bytes.len(),
-            counts: self.stems.iter().map(count).collect(),
+            has_word: self.stems.iter().map(|stem| stem.find(&lower).is_some()).collect(),
             ..Content::default()
         };
         for at in self.name.iter().flat_map(|name| name.find_iter(bytes)) {
@@ -272,7 +239,7 @@ impl Words {
             if is_part(bytes[..at].last()) || is_part(bytes.get(end)) {
                 continue;
             }
-            content.n_names += 1;
+            content.has_name = true;
             let before = bytes[..at].trim_ascii_end();
             let word = before
                 .iter()
@@ -284,32 +251,11 @@ impl Words {
     }
 }
 
-fn best(mut found: Vec<Candidate>, words: &Words) -> LikelyFiles {
-    let read: Vec<&Content> = found
-        .iter()
-        .filter_map(|candidate| candidate.content.as_ref())
-        .collect();
-    let n_read = read.len() as f32;
-    let mean_bytes = read.iter().map(|content| content.n_bytes).sum::<usize>() as f32 / n_read.max(1.0);
-    let weight = |word: usize| {
-        let n_with = read
-            .iter()
-            .filter(|content| content.counts.get(word).is_some_and(|count| *count > 0))
-            .count() as f32;
-        (1.0 + (n_read - n_with + 0.5) / (n_with + 0.5)).ln()
-    };
-    let weights: Vec<f32> = (0..words.stems.len()).map(weight).collect();
-    let is_read = words.is_empty() || read.len() == found.len();
-    let mean_bytes = mean_bytes.max(1.0);
+fn best(mut found: Vec<Candidate>, is_read: bool, has_name: bool) -> LikelyFiles {
     found.sort_by_cached_key(|candidate| {
-        let has_definition = candidate.content.as_ref().is_some_and(|content| content.has_definition);
-        let score = (candidate.score(&weights, mean_bytes) * 1e4) as u64;
-        (
-            Reverse(candidate.is_named),
-            Reverse(has_definition),
-            Reverse(score),
-            candidate.order(),
-        )
+        let content = &candidate.content;
+        let is_defined = (Reverse(content.has_definition), Reverse(content.has_name));
+        (Reverse(candidate.is_named), is_defined, candidate.order())
     });
     // If only few files were found, all of them are extracted, so that the result is complete.
     let are_few = found.len() <= MAX_FILES;
@@ -318,15 +264,15 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> LikelyFiles {
         is_all: is_read,
         ..LikelyFiles::default()
     };
-    for candidate in found.iter().filter(|candidate| are_few || candidate.holds_anything()) {
-        let size = candidate.content.as_ref().map_or(0, |content| content.n_bytes);
+    for candidate in found.iter().filter(|candidate| are_few || candidate.has_anything()) {
+        let size = candidate.content.n_bytes;
         let fits = likely.files.is_empty() || likely.files.len() < MAX_FILES && n_bytes + size <= MAX_BYTES;
         if fits {
             n_bytes += size;
             likely.files.push(candidate.file);
         } else {
             // If a name is given, files that contain only a word of the query do not make the result incomplete.
-            likely.is_all &= words.name.is_some() && !candidate.contains_the_name();
+            likely.is_all &= has_name && !candidate.has_name();
         }
     }
     likely
@@ -336,34 +282,36 @@ fn best(mut found: Vec<Candidate>, words: &Words) -> LikelyFiles {
 mod tests {
     use super::*;
 
-    fn counted(sought: &LikelyQuery, text: &str) -> Content {
-        Words::of(sought).counted(text.as_bytes())
+    fn found(sought: &LikelyQuery, text: &str) -> Content {
+        Words::of(sought).found_in(text.as_bytes())
     }
 
     #[test]
-    fn words_are_counted_by_their_stems() {
+    fn words_are_found_by_their_stems() {
         let sought = LikelyQuery {
             text: "where are diagnostics published".to_owned(),
             ..LikelyQuery::default()
         };
-        let content = counted(&sought, "fn publish_diagnostics() {} // Diagnostic");
-        assert_eq!(content.counts.iter().sum::<u32>(), 3, "{:?}", content.counts);
+        let n_words = |text: &str| found(&sought, text).has_word.into_iter().filter(|has| *has).count();
+        assert_eq!(n_words("fn publish_diagnostics() {}"), 2);
+        assert_eq!(n_words("// Diagnostic, diagnostics"), 1);
         let sought = LikelyQuery {
             text: "retry_f".to_owned(),
             ..LikelyQuery::default()
         };
-        assert_eq!(counted(&sought, "fn retry_failed() {}").counts.iter().max(), Some(&1));
+        assert!(found(&sought, "fn retry_failed() {}").has_word.contains(&true));
     }
 
     #[test]
-    fn whole_names_and_definitions_are_counted() {
+    fn whole_names_and_definitions_are_found() {
         let sought = LikelyQuery {
             name: Some("parse".to_owned()),
             ..LikelyQuery::default()
         };
-        let used = counted(&sought, "parser.parse(); reparse(); parse_all()");
-        assert_eq!((used.n_names, used.has_definition), (1, false));
-        assert!(counted(&sought, "pub fn parse(x: u8) {}").has_definition);
-        assert!(counted(&sought, "#define parse 1").has_definition);
+        let used = found(&sought, "parser.parse(); reparse(); parse_all()");
+        assert!(used.has_name && !used.has_definition);
+        assert!(!found(&sought, "reparse(); parse_all()").has_name);
+        assert!(found(&sought, "pub fn parse(x: u8) {}").has_definition);
+        assert!(found(&sought, "#define parse 1").has_definition);
     }
 }
