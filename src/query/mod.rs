@@ -100,4 +100,6 @@ pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
     definitions_at, symbols, usages,
 };
-pub use target::{MAX_MEANT, PlaceError, TargetError, drop_minor, is_minor, meant, parse_place, parse_target};
+pub use target::{
+    MAX_MEANT, OTHER_SPELLING, PlaceError, TargetError, drop_minor, is_minor, meant, parse_place, parse_target,
+};

@@ -13,6 +13,8 @@ use super::symbols::{SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, sym
 
 /// Maximum number of definitions with one name that an operation answers for.
 pub const MAX_MEANT: usize = 5;
+/// The note on definitions that were found although their names are spelt differently.
+pub const OTHER_SPELLING: &str = "no exact match; these definitions differ only in spelling";
 /// Maximum number of ids that an error lists.
 const MAX_LISTED: usize = 10;
 

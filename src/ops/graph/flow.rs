@@ -11,8 +11,8 @@ use super::rows::{GraphRow, name_of};
 use crate::link::{DefId, Tier};
 use crate::model::count::count;
 use crate::ops::op::Page;
+use crate::ops::paths::path_of;
 use crate::ops::sink::{Recorded, Sink, Style};
-use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, kind_name};
 use crate::session::Result;
 

@@ -24,14 +24,15 @@ use super::ask::{Ask, FileSelection, WithTests, path_text};
 use super::doubts::{doubts, generated};
 use super::grouped::{Grouped, Part, answer_each, server_not_asked};
 use super::op::{Op, Page, Paging};
+use super::paths::{name_or_place, path_of};
 use super::precise::Wanted;
 use super::question::{About, Question};
-use super::symbol::{OTHER_SPELLING, name_or_place, path_of};
 use crate::extract;
 use crate::link::Linker;
 use crate::model::Hint;
-use crate::query::{FoundBy, FoundDefinition, MAX_MEANT, SymbolOutcome, SymbolQuery, TargetError, meant};
-pub(crate) use crate::query::{drop_minor, is_minor};
+use crate::query::{
+    FoundBy, FoundDefinition, MAX_MEANT, OTHER_SPELLING, SymbolOutcome, SymbolQuery, TargetError, meant,
+};
 use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
 

@@ -12,8 +12,8 @@ use super::unreferenced::UnreferencedOut;
 use super::{Format, ReachedOut};
 use crate::ops::grouped::Grouped;
 use crate::ops::op::{Page, Row};
+use crate::ops::paths::path_of;
 use crate::ops::sink::{PlainText, Recorded, Sink, Style};
-use crate::ops::symbol::path_of;
 use crate::query::{FoundDefinition, kind_name};
 use crate::snapshot::View;
 

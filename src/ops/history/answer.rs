@@ -4,34 +4,17 @@ use serde::Serialize;
 
 use super::cochange::CochangeOut;
 use super::last_seen::LastSeenOut;
-use super::rows::{EntryOut, HistoryRow};
-use super::{History, HistoryOp};
+use super::question::{HistoryOp, Question, Shown};
+use super::rows::EntryOut;
 use crate::history::{CommitHead, FileChange, Who};
 use crate::model::RepoPath;
 use crate::model::count::count;
 use crate::ops::ask::Ask;
 use crate::ops::op::Page;
 use crate::ops::sink::{Recorded, Sink, Style};
-use crate::ops::target::{CandidateTarget, Target, Targets, render_candidates};
-use crate::query::{Gaps, LogFilter, TargetError};
+use crate::ops::target::{CandidateTarget, Target, render_candidates};
+use crate::query::{Gaps, TargetError};
 use crate::session::{Result, Visibility};
-
-pub(super) struct Question<'a> {
-    pub(super) targets: &'a Targets<'a>,
-    pub(super) args: &'a History,
-    pub(super) part: Shown,
-    pub(super) filter: LogFilter,
-    /// A file or directory; empty for the whole repository.
-    pub(super) path: RepoPath,
-}
-
-/// The range of rows to return.
-#[derive(Clone, Copy)]
-pub(super) struct Shown {
-    pub(super) skip: usize,
-    pub(super) limit: usize,
-    pub(super) has_diff: bool,
-}
 
 /// A page of the history of a target.
 pub(super) struct Answer {
@@ -82,7 +65,7 @@ impl Question<'_> {
             answer.facts.target.path = path.to_string();
             self.path = path.clone();
         }
-        if self.args.op == HistoryOp::Deleted {
+        if self.op == HistoryOp::Deleted {
             if matches!(target, Target::Unknown(..)) {
                 answer.facts.target.kind = "symbol";
                 self.add_deleted_symbols(&mut answer)?;
@@ -112,7 +95,7 @@ impl Question<'_> {
         Ok(Answer {
             part: self.part,
             facts: Facts {
-                op: self.args.op,
+                op: self.op,
                 target: TargetOut {
                     kind: "unknown",
                     ..TargetOut::default()
@@ -196,7 +179,7 @@ fn is_visible_id(visibility: Visibility, id: &str) -> bool {
 
 impl Answer {
     /// Adds the text before and after the rows.
-    pub(super) fn explain(&self, ask: &Ask<'_>, typed: &str, is_group: bool, page: &mut Page<HistoryRow>) {
+    pub(super) fn explain<R>(&self, ask: &Ask<'_>, typed: &str, is_group: bool, page: &mut Page<R>) {
         let facts = &self.facts;
         page.is_empty = facts.total == 0 && facts.candidates.is_empty();
         page.head = Recorded::of(|out| {

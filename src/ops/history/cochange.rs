@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::answer::{Answer, Question};
+use super::answer::Answer;
+use super::question::Question;
 use crate::model::RepoPath;
 use crate::ops::sink::{Sink, Style};
 use crate::query::{Cochange, cochange};

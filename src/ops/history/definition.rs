@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::HistoryOp;
-use super::answer::{Answer, Question};
+use super::answer::Answer;
+use super::question::{HistoryOp, Question};
 use super::rows::EntryOut;
 use crate::artifact::Extractor;
 use crate::extract::Options;
@@ -54,12 +54,12 @@ impl Question<'_> {
             .map(|change| change.commit)
             .filter(|_| !answer.facts.target.present);
         let passing = self.passing(&life.changes, life.n_unread > 0, &heads);
-        if self.args.op == HistoryOp::Cochange {
+        if self.op == HistoryOp::Cochange {
             let commits: Vec<u32> = passing.iter().map(|(change, ..)| change.commit).collect();
             let own = passing.iter().map(|(change, ..)| change.key.path.clone()).collect();
             return self.add_cochange(answer, &commits, &own);
         }
-        let is_open = self.passes_uncommitted() && self.args.op != HistoryOp::Introduced;
+        let is_open = self.passes_uncommitted() && self.op != HistoryOp::Introduced;
         let own = own.filter(|own| is_open && self.is_visible(&own.committed.path));
         if let Some(change) = own.and_then(|own| own.change) {
             answer.rows.push(EntryOut {
@@ -67,13 +67,13 @@ impl Question<'_> {
                 ..EntryOut::default()
             });
         }
-        if self.args.op == HistoryOp::LastSeen {
+        if self.op == HistoryOp::LastSeen {
             answer.facts.last_seen = Some(self.last_seen(answer.facts.target.present, is_taken, gone)?);
         }
         let entry = |(change, head, author)| (Some(change), head, author);
         let mut entries: Vec<(Option<&SymbolChange>, &CommitHead, Who)> = passing.into_iter().map(entry).collect();
         for number in before.iter().flat_map(|(_, numbers)| numbers) {
-            if self.args.op == HistoryOp::Introduced {
+            if self.op == HistoryOp::Introduced {
                 entries.clear();
             }
             let head = &heads[number];
@@ -130,13 +130,13 @@ impl Question<'_> {
         is_partial: bool,
         heads: &'l BTreeMap<u32, CommitHead>,
     ) -> Vec<(&'l SymbolChange, &'l CommitHead, Who)> {
-        let n_skipped = match self.args.op {
+        let n_skipped = match self.op {
             HistoryOp::Introduced if is_partial => changes.len(),
             HistoryOp::Introduced => changes.len().saturating_sub(1),
             _ => 0,
         };
         let is_wanted = |change: &&SymbolChange| {
-            !(self.args.no_formatting && change.events.names() == ["formatting"])
+            !(self.no_formatting && change.events.names() == ["formatting"])
                 && self.is_visible(&change.key.path)
                 && change.from.as_ref().is_none_or(|from| self.is_visible(&from.path))
         };

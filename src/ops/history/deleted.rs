@@ -1,36 +1,11 @@
 //! Files, definitions and code that were deleted.
 
-use super::answer::{Answer, Question};
-use super::rows::{EntryOut, HistoryRow, entry_out};
-use super::{History, LIMIT};
+use super::answer::Answer;
+use super::question::Question;
+use super::rows::{EntryOut, entry_out};
 use crate::history::{SymbolChange, SymbolEvents, SymbolKey, SymbolVersion};
-use crate::ops::ask::{Ask, Common};
-use crate::ops::op::{Op as _, Page};
-use crate::ops::search::Search;
 use crate::query::{DeletedSymbol, FileLogEntry, deleted_files};
-use crate::session::{OpError, OpenedHistory, Result};
-
-impl History {
-    /// Searches deleted code by its description.
-    pub(super) fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryRow>> {
-        if self.since.is_some() || self.until.is_some() || self.author.is_some() {
-            return Err(OpError::new(
-                "since, until and author cannot be used with a description of deleted code",
-                "omit them, or use a directory as target",
-            ));
-        }
-        let ask = Ask {
-            session: ask.session,
-            call: ask.call,
-            common: Common {
-                limit: Some(ask.limit(LIMIT)),
-                ..ask.common.clone()
-            },
-        };
-        let page = Search::for_deleted(description).run(&ask)?;
-        Ok(page.map(|row| HistoryRow::Code(Box::new(row))))
-    }
-}
+use crate::session::{OpenedHistory, Result};
 
 impl Question<'_> {
     pub(super) fn add_deleted(&self, answer: &mut Answer) -> Result<()> {

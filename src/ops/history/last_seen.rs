@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::answer::Question;
+use super::question::Question;
 use super::rows::ID_DIGITS;
 use crate::session::Result;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::HistoryOp;
-use super::answer::{Answer, Question};
+use super::answer::Answer;
+use super::question::{HistoryOp, Question};
 use super::rows::{ChangeOut, EntryOut, entry_out};
 use crate::extract::is_text;
 use crate::git::{WorkTreeReader, unified_diff};
@@ -73,7 +73,7 @@ impl Question<'_> {
         let repository = &self.targets.workspace.repository;
         let commits = repository.line_log(commit, path, (first, last), self.targets.ctx.interrupt)?;
         let mut numbers: Vec<u32> = commits.iter().filter_map(|id| history.number(*id)).collect();
-        if self.args.op == HistoryOp::Introduced {
+        if self.op == HistoryOp::Introduced {
             numbers.drain(..numbers.len().saturating_sub(1));
         }
         let heads = history.heads(&numbers)?;
@@ -90,7 +90,7 @@ impl Question<'_> {
 
     fn add_log(&self, answer: &mut Answer, mut committed: Vec<FileLogEntry>, own: Vec<&Uncommitted>) -> Result<()> {
         answer.gaps.keep_renames(committed.iter().map(|entry| entry.number));
-        if self.args.op == HistoryOp::LastSeen {
+        if self.op == HistoryOp::LastSeen {
             let is_taken =
                 |change: &Uncommitted| change.path == self.path && change.old.is_some() && change.new.is_none();
             let is_taken = self.targets.uncommitted.iter().any(is_taken);
@@ -103,10 +103,10 @@ impl Question<'_> {
             let gone = gone.map(|entry| entry.number);
             answer.facts.last_seen = Some(self.last_seen(is_present, is_taken, gone)?);
         }
-        if self.args.op != HistoryOp::Log {
+        if self.op != HistoryOp::Log {
             committed.retain(|entry| entry.n_before == 0);
         }
-        if self.args.op == HistoryOp::Introduced {
+        if self.op == HistoryOp::Introduced {
             committed.drain(..committed.len().saturating_sub(1));
         }
         committed.retain_mut(|entry| {
@@ -115,7 +115,7 @@ impl Question<'_> {
             let is_visible = n_changes == 0 || !entry.changes.is_empty();
             is_visible && self.filter.passes(&entry.head, &entry.author)
         });
-        if self.args.op == HistoryOp::Cochange {
+        if self.op == HistoryOp::Cochange {
             let commits: Vec<u32> = committed.iter().map(|entry| entry.number).collect();
             let of_entries = committed.iter().flat_map(|entry| &entry.changes);
             let mut own: BTreeSet<RepoPath> = of_entries.map(|change| change.path.clone()).collect();
@@ -123,7 +123,7 @@ impl Question<'_> {
             return self.add_cochange(answer, &commits, &own);
         }
         let mut disk = None;
-        if !own.is_empty() && self.args.op != HistoryOp::Introduced {
+        if !own.is_empty() && self.op != HistoryOp::Introduced {
             answer.rows.push(self.uncommitted_out(&own, &mut disk)?);
         }
         answer.facts.total = committed.len() + answer.rows.len();

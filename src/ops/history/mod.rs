@@ -8,29 +8,34 @@ mod cochange;
 mod definition;
 mod deleted;
 mod last_seen;
+pub(super) mod latest;
 mod log;
+mod question;
 mod rows;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use clap::{ArgMatches, Args, FromArgMatches};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ask::{Ask, Detail, path_text};
+use super::ask::{Ask, Common, Detail, path_text};
 use super::grouped::{Grouped, Part, answer_each};
-use super::op::{Op, Page, Paging};
+use super::op::{Op, Page, Paging, Row};
 use super::record::{Past, log_filter};
+use super::search::{Search, SearchRow};
+use super::sink::Sink;
 use super::target::{Target, Targets};
 use crate::model::{RepoPath, without_placeholders};
 use crate::query::MAX_MEANT;
 use crate::session::{OpError, Result};
-use answer::{Answer, Question, Shown};
+use answer::Answer;
+use cochange::CochangeOut;
+use question::{HistoryOp, Question, Shown};
 
 pub(crate) use definition::unread_changes;
-pub(crate) use rows::{EntryOut, HistoryRow};
+pub(crate) use rows::EntryOut;
 
 /// Time that a call waits for commits to be recorded.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -81,80 +86,37 @@ pub(crate) struct History {
     diff: bool,
 }
 
-/// What is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum HistoryOp {
-    /// The commits that changed the target
-    #[default]
-    Log,
-    /// The commit that introduced it
-    Introduced,
-    /// The last commit that has it, and the one that deleted it
-    LastSeen,
-    /// Deleted files or definitions
-    Deleted,
-    /// Files that change in the same commits
-    Cochange,
+/// A result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum HistoryRow {
+    Commit(Box<EntryOut>),
+    File(CochangeOut),
+    /// Deleted code that matches a description
+    Code(Box<SearchRow>),
 }
 
-/// The flags that select a [`HistoryOp`] on the command line.
-#[derive(clap::Args)]
-#[group(multiple = false)]
-struct OpFlags {
-    /// Show only the commit that introduced it
-    #[arg(long)]
-    introduced: bool,
-    /// Show only the last commit that has it and the commit that deleted it
-    #[arg(long)]
-    last_seen: bool,
-    /// List deleted files under TARGET, deleted definitions named TARGET, or deleted code that matches a description
-    #[arg(long)]
-    deleted: bool,
-    /// Show files that changed in the same commits
-    #[arg(long)]
-    cochange: bool,
-}
-
-impl Args for HistoryOp {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        OpFlags::augment_args(command)
+impl Row for HistoryRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Code(row) => row.render(out),
+            Self::Commit(entry) => entry.render(out),
+            Self::File(file) => file.render(out),
+        }
     }
 
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        OpFlags::augment_args_for_update(command)
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        match self {
+            Self::Commit(entry) => {
+                let of_symbol = entry.symbol.iter_mut().map(|symbol| &mut symbol.diff);
+                of_symbol
+                    .chain(entry.changes.iter_mut().map(|change| &mut change.diff))
+                    .collect()
+            }
+            Self::Code(row) => row.bodies(),
+            Self::File(_) => Vec::new(),
+        }
     }
-}
-
-impl FromArgMatches for HistoryOp {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let flags = OpFlags::from_arg_matches(matches)?;
-        let given = [
-            (flags.introduced, Self::Introduced),
-            (flags.last_seen, Self::LastSeen),
-            (flags.deleted, Self::Deleted),
-            (flags.cochange, Self::Cochange),
-        ];
-        Ok(given
-            .into_iter()
-            .find_map(|(is_given, op)| is_given.then_some(op))
-            .unwrap_or_default())
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-/// The latest changes of a definition.
-pub(crate) struct LatestChanges {
-    /// Total number of changes.
-    pub(crate) total: usize,
-    /// The latest changes.
-    pub(crate) entries: Vec<EntryOut>,
-    /// The reasons why the changes are incomplete.
-    pub(crate) incomplete: Vec<String>,
 }
 
 impl Op for History {
@@ -203,6 +165,26 @@ impl Op for History {
 }
 
 impl History {
+    /// Searches deleted code by its description.
+    fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryRow>> {
+        if self.since.is_some() || self.until.is_some() || self.author.is_some() {
+            return Err(OpError::new(
+                "since, until and author cannot be used with a description of deleted code",
+                "omit them, or use a directory as target",
+            ));
+        }
+        let ask = Ask {
+            session: ask.session,
+            call: ask.call,
+            common: Common {
+                limit: Some(ask.limit(LIMIT)),
+                ..ask.common.clone()
+            },
+        };
+        let page = Search::for_deleted(description).run(&ask)?;
+        Ok(page.map(|row| HistoryRow::Code(Box::new(row))))
+    }
+
     /// Returns the target if it is a description of deleted code and not a name.
     fn description(&self, past: &Past<'_>) -> Option<&str> {
         let target = self.target.as_deref().filter(|_| self.op == HistoryOp::Deleted)?;
@@ -233,7 +215,8 @@ impl History {
     fn answer(&self, targets: &Targets<'_>, target: Target, part: Shown) -> Result<Answer> {
         let question = Question {
             targets,
-            args: self,
+            op: self.op,
+            no_formatting: self.no_formatting,
             part,
             filter: log_filter(self.since.as_deref(), self.until.as_deref(), self.author.as_deref())?,
             path: RepoPath::from(""),
@@ -257,25 +240,4 @@ impl History {
         page.rows = commits.chain(answer.files.into_iter().map(HistoryRow::File)).collect();
         Ok(page)
     }
-}
-
-/// Returns the latest `n` changes of a definition.
-pub(crate) fn latest_changes(past: &Past<'_>, id: &str, n: usize) -> Result<LatestChanges> {
-    let history = History {
-        target: Some(id.to_owned()),
-        ..History::default()
-    };
-    let part = Shown {
-        skip: 0,
-        limit: n,
-        has_diff: false,
-    };
-    let answer = past.with_targets(|targets| history.answer(targets, history.target(targets)?, part))?;
-    let mut incomplete = answer.incomplete;
-    incomplete.extend(past.gap()?);
-    Ok(LatestChanges {
-        total: answer.facts.total,
-        entries: answer.rows,
-        incomplete,
-    })
 }

@@ -2,27 +2,14 @@
 
 use serde::Serialize;
 
-use super::cochange::CochangeOut;
 use crate::history::{CommitHead, FileChange, Who};
-use crate::ops::op::Row;
 use crate::ops::record::{PersonOut, person_out};
-use crate::ops::search::SearchRow;
 use crate::ops::sink::{Recorded, Sink, Style};
 use crate::ops::symbol_history::SymbolChangeOut;
 use crate::query::{FileChangeKind, FileLogEntry, day, timestamp};
 
 /// Number of digits of a commit id in text output.
 pub(super) const ID_DIGITS: usize = 10;
-
-/// A result.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum HistoryRow {
-    Commit(Box<EntryOut>),
-    File(CochangeOut),
-    /// Deleted code that matches a description
-    Code(Box<SearchRow>),
-}
 
 /// A commit, or uncommitted changes.
 #[derive(Debug, Default, Serialize)]
@@ -61,29 +48,6 @@ pub(super) struct ChangeOut {
     pub(super) new_blob: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) diff: Option<String>,
-}
-
-impl Row for HistoryRow {
-    fn render(&self, out: &mut dyn Sink) {
-        match self {
-            Self::Code(row) => row.render(out),
-            Self::Commit(entry) => entry.render(out),
-            Self::File(file) => file.render(out),
-        }
-    }
-
-    fn bodies(&mut self) -> Vec<&mut Option<String>> {
-        match self {
-            Self::Commit(entry) => {
-                let of_symbol = entry.symbol.iter_mut().map(|symbol| &mut symbol.diff);
-                of_symbol
-                    .chain(entry.changes.iter_mut().map(|change| &mut change.diff))
-                    .collect()
-            }
-            Self::Code(row) => row.bodies(),
-            Self::File(_) => Vec::new(),
-        }
-    }
 }
 
 impl EntryOut {

@@ -14,24 +14,20 @@ use super::doubts::doubts;
 use super::grouped::server_not_asked;
 use super::notes::outdated;
 use super::op::{Op, Page};
-use super::paths::inside;
+use super::paths::{inside, path_of};
 use super::precise::Wanted;
 use super::question::{About, Question};
 use crate::link::DefId;
 use crate::model::Hint;
 use crate::query::{
-    FoundBy, LikelyQuery, MAX_MEANT, SymbolOutcome, SymbolQuery, SymbolRequest, TargetError, parse_place,
-    split_position, symbols,
+    FoundBy, LikelyQuery, MAX_MEANT, OTHER_SPELLING, SymbolOutcome, SymbolQuery, SymbolRequest, TargetError,
+    parse_place, split_position, symbols,
 };
 use crate::session::{OpError, Result};
 use page::{Lookup, Shown, SymbolRow};
 
-pub(super) use super::paths::{name_or_place, path_of};
-
 /// Default maximum number of results for a prefix of a name.
 const PREFIX_LIMIT: usize = 100;
-/// The note on definitions that were found although their names are spelt differently.
-pub(super) const OTHER_SPELLING: &str = "no exact match; these definitions differ only in spelling";
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]

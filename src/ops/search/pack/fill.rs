@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::super::super::ask::Ask;
 use super::super::super::graph::qualified;
-use super::super::super::history::latest_changes;
+use super::super::super::history::latest::latest_changes;
 use super::super::super::question::Question;
 use super::super::super::record::Past;
 use super::parts::parts;

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::super::super::ask::Ask;
-use super::super::super::graph::{drop_minor, is_minor};
 use super::super::super::paths::name_or_place;
 use super::super::super::question::Question;
 use super::super::SearchMode;
@@ -15,7 +14,9 @@ use crate::extract::{ChunkKind, DefinitionKind};
 use crate::link::{DefId, Linker};
 use crate::model::ByteRange;
 use crate::model::count::count;
-use crate::query::{FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolRequest, symbols};
+use crate::query::{
+    FoundBy, FoundDefinition, Hit, LineStarts, Marks, Request, SymbolRequest, drop_minor, is_minor, symbols,
+};
 use crate::session::Result;
 use crate::snapshot::FileId;
 
