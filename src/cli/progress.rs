@@ -1,10 +1,10 @@
 //! Progress of long operations: a bar on a terminal, plain lines elsewhere, nothing for short operations.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use super::INTERRUPTED;
 use super::render::note;
@@ -45,9 +45,7 @@ impl CliProgress {
     }
 
     fn with(&self, act: impl FnOnce(&mut Running)) {
-        if let Ok(mut state) = self.state.lock()
-            && let Some(running) = state.as_mut()
-        {
+        if let Some(running) = self.state.lock().as_mut() {
             act(running);
         }
     }
@@ -57,17 +55,15 @@ impl Progress for CliProgress {
     fn begin(&self, stage: Stage, n_blobs: usize) {
         self.end();
         let now = Instant::now();
-        if let Ok(mut state) = self.state.lock() {
-            *state = Some(Running {
-                stage,
-                began: now,
-                last_line: now,
-                n_blobs,
-                n_done: 0,
-                n_bytes: 0,
-                bar: None,
-            });
-        }
+        *self.state.lock() = Some(Running {
+            stage,
+            began: now,
+            last_line: now,
+            n_blobs,
+            n_done: 0,
+            n_bytes: 0,
+            bar: None,
+        });
     }
 
     fn advance(&self, n_bytes: u64) {
@@ -96,9 +92,7 @@ impl Progress for CliProgress {
                 bar.finish_and_clear();
             }
         });
-        if let Ok(mut state) = self.state.lock() {
-            *state = None;
-        }
+        *self.state.lock() = None;
     }
 }
 

@@ -2,9 +2,10 @@
 
 use gix::odb::pack::cache::lru::MemoryCappedHashmap;
 use gix::prelude::Find;
+use parking_lot::Mutex;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::cause::Cause;
 use super::object_id::{from_gix, to_gix};
@@ -186,7 +187,7 @@ impl LargeObjects {
             limit: MAX_OBJECT_BYTES as usize,
         };
         // The store only reads, so it is consistent even if another thread panicked.
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.store.lock();
         if store.is_none() {
             let options = gix::odb::store::init::Options {
                 alloc_limit_bytes: Some(MAX_UNPACKING_BYTES),

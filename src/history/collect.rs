@@ -1,7 +1,8 @@
 //! Reads the changes of many commits from the repository, on several threads.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::git::{ObjectError, ObjectReader, Repository, TreeChange};
 use crate::model::{CommitId, RepoPath, TreeId, explain_by};
@@ -59,9 +60,7 @@ pub fn collect(
             });
             let read: ChunkResult = read.collect();
             let is_over = read.is_err();
-            done.lock()
-                .expect("no thread panics while it holds this")
-                .push((turn, read));
+            done.lock().push((turn, read));
             if is_over {
                 break;
             }
@@ -74,7 +73,7 @@ pub fn collect(
         }
         work();
     });
-    let mut done = done.into_inner().expect("all threads have ended");
+    let mut done = done.into_inner();
     done.sort_unstable_by_key(|(turn, _)| *turn);
     let mut all = Vec::with_capacity(commits.len());
     for (_, read) in done {

@@ -4,7 +4,8 @@
 //! embedded, and the results compared with the record.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::artifact::{ArtifactKey, Extractor, check};
 use crate::extract::{self, Chunk, Extraction};
@@ -83,7 +84,7 @@ impl<'a> Recall<'a> {
 
     /// Returns the vector of a document, which must not be recorded for another text too.
     fn row(&self, doc: u32, key: ChunkKey, is_audited: bool) -> Result<RecordedRow, &'static str> {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.texts.lock();
         if *texts.entry(doc).or_insert(key) != key {
             return Err("two texts share a vector");
         }

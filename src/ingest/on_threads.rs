@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::model::Ctx;
 
@@ -24,11 +25,11 @@ pub(super) fn try_batches<T: Sync, E: Send>(
         let Err(error) = done else {
             return ControlFlow::Continue(());
         };
-        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = failure.lock();
         failure.get_or_insert(error);
         ControlFlow::Break(())
     });
-    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failure = failure.into_inner();
     failure.map_or(Ok(()), Err)
 }
 

@@ -5,9 +5,9 @@
 //! was killed. The record is valid as long as the store's generation stays the same.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use crate::embed::ProfileId;
@@ -300,7 +300,7 @@ impl Sharing<'_> {
             self.share_batch(batch, here, batching, &course, ctx.interrupt)
         });
         ctx.progress.end();
-        let mut course = course.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut course = course.into_inner();
         let shared = shared.and_then(|()| self.check_promised(&mut course, batching, ctx.interrupt));
         (outcome.n_put, outcome.n_found) = (course.n_put, course.n_found);
         outcome.n_left = keyed.len() - course.n_put - course.n_found;
@@ -404,7 +404,7 @@ impl Sharing<'_> {
         };
         let found: Vec<Keyed> = of(true).collect();
         if !found.is_empty() {
-            let mut course = locked(course);
+            let mut course = course.lock();
             course.n_found += found.len();
             course.add(&found, self.sidecar)?;
         }
@@ -416,7 +416,7 @@ impl Sharing<'_> {
                 .collect();
             let part: Vec<Keyed> = part.iter().map(|(keyed, ..)| *keyed).collect();
             let put = self.shared.put(&rows, interrupt)?;
-            let mut course = locked(course);
+            let mut course = course.lock();
             match put {
                 Put::Done => course.add_put(&part, self.sidecar)?,
                 Put::Promised => course.promised.extend(part),
@@ -554,8 +554,4 @@ impl Course {
         }
         Ok(())
     }
-}
-
-fn locked(course: &Mutex<Course>) -> MutexGuard<'_, Course> {
-    course.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,8 @@
 //! Fetches vectors that other clones have uploaded to the shared store, so that they need not be computed.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::embed::ProfileId;
 use crate::index::dense::WriteError;
@@ -57,7 +58,7 @@ impl Take<'_> {
             n_taken: 0,
         });
         let taken = self.take_all(&keyed, &course, ctx);
-        let n_taken = course.into_inner().unwrap_or_else(PoisonError::into_inner).n_taken;
+        let n_taken = course.into_inner().n_taken;
         match taken {
             Ok(()) | Err(Stopped::Shared(SharedError::Interrupted)) => Ok((n_taken, None)),
             Err(Stopped::Shared(error)) => Ok((n_taken, Some(chain(&error)))),
@@ -120,7 +121,7 @@ impl Take<'_> {
         let file = file_of(self.profile, rows.iter().map(|(_, vector)| *vector)).map_err(CatchUpError::from)?;
         let found: Vec<ChunkKey> = rows.iter().map(|(key, _)| *key).collect();
         let part = Part::store(self.sidecar, &found, file).map_err(CatchUpError::from)?;
-        let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut course = course.lock();
         course.parts.add(part);
         course.n_taken += rows.len();
         for ((doc, _), vector) in batch.iter().zip(&vectors) {

@@ -1,6 +1,6 @@
 //! A counting semaphore.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 /// Limits the number of threads that execute a section at the same time.
 pub(super) struct Turns {
@@ -23,16 +23,16 @@ impl Turns {
 
     /// Waits for a permit.
     pub(super) fn take(&self) -> Turn<'_> {
-        let n_free = self.n_free.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.freed.wait_while(n_free, |n_free| *n_free == 0);
-        *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
+        let mut n_free = self.n_free.lock();
+        self.freed.wait_while(&mut n_free, |n_free| *n_free == 0);
+        *n_free -= 1;
         Turn { turns: self }
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.turns.n_free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.turns.n_free.lock() += 1;
         self.turns.freed.notify_one();
     }
 }
@@ -59,6 +59,6 @@ mod tests {
             }
         });
         assert!(n_most.into_inner() <= 3);
-        assert_eq!(turns.n_free.into_inner().unwrap_or_default(), 3);
+        assert_eq!(turns.n_free.into_inner(), 3);
     }
 }

@@ -2,8 +2,9 @@
 //! two clones embed the same document, and fetches the vectors of the other clones.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::index::Row;
 use crate::index::shared::{Claim, Claimable, SharedError, SharedVectors};
@@ -74,7 +75,7 @@ impl<'a> Uploads<'a> {
         match self.shared.claim(&keys, claimable, self.lease, interrupt) {
             Ok(claim) => {
                 let others = keyed.iter().zip(&claim.ours).filter(|(_, is_ours)| !**is_ours);
-                let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut deferred = self.deferred.lock();
                 deferred.extend(others.map(|((doc, _), _)| *doc));
                 let held = Held {
                     shared: self.shared,
@@ -106,7 +107,7 @@ impl<'a> Uploads<'a> {
     /// store, because the caller has fetched all usable ones.
     pub(super) fn take_deferred(&self) -> Vec<u32> {
         self.is_again.store(true, Ordering::Relaxed);
-        std::mem::take(&mut self.deferred.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.deferred.lock())
     }
 
     /// Returns the documents that other clones are embedding now.

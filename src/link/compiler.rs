@@ -4,7 +4,9 @@
 //! hold in every tree that has the file, even if the definition has moved within another one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::facts::{DefId, Facts};
 use super::resolve::Linker;
@@ -131,13 +133,7 @@ impl Linker<'_> {
     }
 
     fn meaning_of(&self, tool: usize, symbol: u32) -> Meaning {
-        let known = || {
-            self.links
-                .compiler
-                .meanings
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let known = || self.links.compiler.meanings.lock();
         if let Some(meaning) = known().get(&(tool, symbol)) {
             return meaning.clone();
         }

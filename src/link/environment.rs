@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::cargo::{add_crate_aliases, cargo_package};
 use super::facts::{Facts, Family};
@@ -512,18 +514,10 @@ impl Environment {
         find: impl FnOnce() -> Option<Arc<[FileId]>>,
     ) -> Option<Arc<[FileId]>> {
         let key = (folder, name.to_owned());
-        let known = self
-            .packages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned();
+        let known = self.packages.lock().get(&key).cloned();
         known.unwrap_or_else(|| {
             let found = find();
-            self.packages
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(key, found.clone());
+            self.packages.lock().insert(key, found.clone());
             found
         })
     }

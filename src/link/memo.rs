@@ -7,7 +7,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::environment::Module;
 use super::facts::DefId;
@@ -92,7 +93,7 @@ impl Memo {
 
     /// Returns the number of answers.
     pub(super) fn len(&self) -> usize {
-        let n = |shard: &Mutex<HashMap<Question, Found>>| shard.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let n = |shard: &Mutex<HashMap<Question, Found>>| shard.lock().len();
         self.shards.iter().map(n).sum()
     }
 
@@ -104,11 +105,7 @@ impl Memo {
         may_keep: impl FnOnce() -> bool,
     ) -> Found {
         let shard = BuildHasherDefault::<DefaultHasher>::default().hash_one(&question) as usize % N_SHARDS;
-        if let Some(found) = self.shards[shard]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&question)
-        {
+        if let Some(found) = self.shards[shard].lock().get(&question) {
             return found.clone();
         }
         let (known, lowest_before, level) = ASKING.with_borrow_mut(|asking| {
@@ -151,10 +148,7 @@ impl Memo {
             is_exact
         });
         if is_exact && may_keep() {
-            self.shards[shard]
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(question, found.clone());
+            self.shards[shard].lock().insert(question, found.clone());
         }
         found
     }

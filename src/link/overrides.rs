@@ -1,7 +1,7 @@
 //! Relates the members of types to those of the types that they extend or implement.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::facts::{DefId, Facts, Family};
 use super::resolve::{Linker, MAX_DEPTH, Sym};
@@ -168,7 +168,7 @@ impl Linker<'_> {
     }
 
     fn direct_subtypes(&self, of: DefId) -> Result<Arc<[DefId]>, LexicalError> {
-        let lock = || self.links.subtypes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.links.subtypes.lock();
         if let Some(known) = lock().get(&of) {
             return Ok(Arc::clone(known));
         }

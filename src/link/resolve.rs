@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
 
 use super::c::Includes;
 use super::compiler::{CompilerFacts, Meaning};
@@ -236,7 +238,7 @@ impl Links {
 
     pub(super) fn report(&self, error: LexicalError) {
         self.is_broken.store(true, Ordering::Relaxed);
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+        self.errors.lock().push(error);
     }
 }
 
@@ -302,7 +304,7 @@ impl<'v> Linker<'v> {
 
     /// Returns an error if facts or names could not be read.
     pub fn check(&self) -> Result<(), LexicalError> {
-        let mut errors = self.links.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut errors = self.links.errors.lock();
         errors.pop().map_or(Ok(()), Err)
     }
 
@@ -342,13 +344,7 @@ impl<'v> Linker<'v> {
 
     /// Returns the files that define a name or one that differs in case and `_`, sorted. Reads no facts.
     pub(super) fn files_defining(&self, name: &str) -> Arc<[FileId]> {
-        if let Some(known) = self
-            .links
-            .names
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-        {
+        if let Some(known) = self.links.names.read().get(name) {
             return Arc::clone(known);
         }
         let files: Arc<[FileId]> = match self.find_defining(name) {
@@ -358,7 +354,7 @@ impl<'v> Linker<'v> {
                 [].into()
             }
         };
-        let mut names = self.links.names.write().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.links.names.write();
         names.insert(name.to_owned(), Arc::clone(&files));
         files
     }
@@ -773,7 +769,7 @@ pub(super) fn remembered<K: Eq + Hash, T>(
     key: K,
     find: impl FnOnce() -> Arc<[T]>,
 ) -> Arc<[T]> {
-    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || known.lock();
     let found = lock().get(&key).cloned();
     found.unwrap_or_else(|| {
         let found = find();

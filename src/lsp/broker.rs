@@ -5,12 +5,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, net::Shutdown};
+
+use parking_lot::Mutex;
 
 use super::place::{prepare, socket, try_lock};
 use super::process::{Guard, memory_by_group};
@@ -132,10 +134,6 @@ fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Broker {
     fn accept(self: &Arc<Self>, listener: &UnixListener) {
         for stream in listener.incoming() {
@@ -144,7 +142,7 @@ impl Broker {
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
-            let mut clients = lock(&self.clients);
+            let mut clients = self.clients.lock();
             // The connection is closed, and the client tries again.
             if clients.is_over || clients.n >= MAX_CLIENTS {
                 continue;
@@ -171,14 +169,14 @@ impl Broker {
                 measured = Instant::now();
             }
             let is_interrupted = interrupt.load(Ordering::Relaxed);
-            if !is_interrupted && !lock(&self.clients).are_gone(self.options.idle) {
+            if !is_interrupted && !self.clients.lock().are_gone(self.options.idle) {
                 continue;
             }
             // A client that is starting a broker holds the lock, and may have found this one.
             let Some(_lock) = try_lock(&self.options.folder)? else {
                 continue;
             };
-            let mut clients = lock(&self.clients);
+            let mut clients = self.clients.lock();
             if is_interrupted || clients.are_gone(self.options.idle) {
                 clients.is_over = true;
                 return remove_if_exists(&socket(&self.options.folder));
@@ -187,18 +185,18 @@ impl Broker {
     }
 
     fn measure(&self) {
-        let servers = lock(&self.servers);
+        let servers = self.servers.lock();
         if servers.is_empty() {
             return;
         }
         let processes = memory_by_group();
         for running in servers.values() {
-            lock(&running.status).note_memory(&processes, self.options.max_memory);
+            running.status.lock().note_memory(&processes, self.options.max_memory);
         }
     }
 
     fn stop_servers(&self) {
-        let servers: Vec<Running> = lock(&self.servers).drain().map(|(_, running)| running).collect();
+        let servers: Vec<Running> = self.servers.lock().drain().map(|(_, running)| running).collect();
         // Without senders, the threads end.
         let threads: Vec<JoinHandle<()>> = servers.into_iter().map(|running| running.thread).collect();
         for thread in threads {
@@ -223,9 +221,9 @@ impl Broker {
     }
 
     fn list(&self) -> Vec<RunningServer> {
-        let servers = lock(&self.servers);
+        let servers = self.servers.lock();
         let listed = servers.iter().map(|((root, server), running)| {
-            let status = lock(&running.status);
+            let status = running.status.lock();
             RunningServer {
                 root: root.clone(),
                 language: status.language.clone(),
@@ -267,7 +265,7 @@ impl Broker {
     fn server_for(&self, question: &Question) -> Result<Found, AskError> {
         let root = &question.root;
         let found = candidates(&question.language, &question.search_path, root)?;
-        let servers = lock(&self.servers);
+        let servers = self.servers.lock();
         let runs = |found: &&Found| servers.contains_key(&(root.clone(), found.server.name));
         let running = found.iter().find(runs).cloned();
         drop(servers);
@@ -276,7 +274,7 @@ impl Broker {
 
     fn submit(self: &Arc<Self>, found: Found, job: Job) {
         let key = (job.question.root.clone(), found.server.name);
-        let mut servers = lock(&self.servers);
+        let mut servers = self.servers.lock();
         // A thread that ends removes itself, unless it panics.
         if servers.get(&key).is_some_and(|running| running.thread.is_finished()) {
             servers.remove(&key);
@@ -292,7 +290,7 @@ impl Broker {
         let (broker, key, shared) = (Arc::clone(self), key.clone(), Arc::clone(&status));
         let thread = thread::spawn(move || {
             let may_end = || {
-                let mut servers = lock(&broker.servers);
+                let mut servers = broker.servers.lock();
                 let next = received.try_recv().ok();
                 if next.is_none() {
                     servers.remove(&key);
@@ -311,7 +309,7 @@ struct Leaving<'a>(&'a Mutex<Clients>);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let mut clients = lock(self.0);
+        let mut clients = self.0.lock();
         clients.n -= 1;
         clients.last = Instant::now();
     }

@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid};
 
 use super::servers::Found;
@@ -57,7 +57,7 @@ impl Guard {
     /// Makes the process of `command`, a leader, add itself before it runs the program: if this process adds it, it may
     /// be killed before. It is not removed if the program cannot be run.
     pub fn add_when_started(&self, command: &mut Command) -> io::Result<()> {
-        let process = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = self.0.lock();
         let pipe = process.stdin.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut pipe = File::from(pipe.as_fd().try_clone_to_owned()?);
         let add = move || {
@@ -78,7 +78,7 @@ impl Guard {
     }
 
     fn tell(&self, sign: char, leader: Pid) -> io::Result<()> {
-        let mut process = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut process = self.0.lock();
         let pipe = process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(pipe, "{sign}{}", leader.as_raw_nonzero())
     }
@@ -86,7 +86,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let process = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let process = self.0.get_mut();
         // Whoever drops it has ended the processes. Each step fails only if the guard has ended.
         let _ = process.kill();
         let _ = process.wait();

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use lsp_types::request::Request;
 use lsp_types::{
     ConfigurationItem, NumberOrString, ProgressParams, ProgressParamsValue, Uri, WorkDoneProgress, WorkspaceFolder,
 };
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -277,8 +278,8 @@ impl Transport {
                 return Err(Stopped::TimeIsUp);
             }
             let text = state.readiness.state();
-            let waited = self.shared.changed.wait_timeout(state, left.min(LOOK_EVERY));
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.shared.changed.wait_for(&mut state, left.min(LOOK_EVERY));
+            drop(state);
             (watch.on_state)(&text);
         }
     }
@@ -286,7 +287,7 @@ impl Transport {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Ends the conversation, with the end of the error output in the reason.

@@ -1,11 +1,12 @@
 //! The thread of one server: it answers questions one after the other, and starts and stops the server.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::Pid;
 
 use super::process::{Guard, kill_group};
@@ -123,7 +124,7 @@ impl<'a> Worker<'a> {
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock()
     }
 
     fn attend(&mut self) {
@@ -222,7 +223,7 @@ impl<'a> Worker<'a> {
         let mut on_state = |state: &str| {
             if state != last {
                 state.clone_into(&mut last);
-                state.clone_into(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner).state);
+                state.clone_into(&mut self.status.lock().state);
                 // Fails only if the client has gone.
                 let _ = job.replies.send(Reply::State(last.clone()));
             }

@@ -1,10 +1,11 @@
 //! Runs calls on blocking threads. This is the only transition from the asynchronous server to synchronous code.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -59,7 +60,7 @@ impl Permit {
     }
 
     fn hold(&self, permit: Option<OwnedSemaphorePermit>) -> Option<OwnedSemaphorePermit> {
-        std::mem::replace(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner), permit)
+        std::mem::replace(&mut self.held.lock(), permit)
     }
 }
 

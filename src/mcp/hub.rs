@@ -6,9 +6,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::Mutex;
 
 use crate::config::{Environment, Overrides};
 use crate::git::{OpenError, Repository};
@@ -132,7 +134,7 @@ impl Hub {
 
     /// Removes in-memory indexes, least recently used first, until the others fit into [`MAX_BYTES_IN_MEMORY`].
     fn drop_excess_indexes(&self) {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.lock();
         let indexes = sessions.iter().flat_map(|held| {
             let indexes = held.session.in_memory().into_iter();
             indexes.map(|(tree, n_bytes)| (&held.session, tree, n_bytes))
@@ -178,7 +180,7 @@ impl Hub {
 
     /// Returns the repositories that have an open session, without the default one.
     pub(super) fn held(&self) -> Vec<PathBuf> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.lock();
         let is_home = |held: &Held| held.folders.iter().any(|folder| folder.path == self.home);
         let others = sessions.iter().filter(|held| !is_home(held));
         others.map(|held| held.place.clone()).collect()
@@ -232,7 +234,7 @@ impl Hub {
     pub(super) fn stop(&self) {
         const MOMENT: Duration = Duration::from_millis(400);
         let end = Instant::now() + MOMENT;
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.lock();
         let jobs: Vec<_> = sessions.iter().flat_map(|held| held.session.jobs.all()).collect();
         sessions.iter().for_each(|held| {
             held.session.jobs.stop(&held.session.jobs.all());
@@ -253,7 +255,7 @@ impl Hub {
         let session = Arc::new(make()?);
         let place = session.workspace.repository.place().to_owned();
         let marks = marks(&session.workspace);
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         if let Some(first) = sessions
             .iter_mut()
             .find(|other| other.place == place && other.marks == marks)
@@ -281,7 +283,7 @@ impl Hub {
     }
 
     fn held_session(&self, folder: &Path) -> Option<Arc<Session>> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         let of_folder = |known: &Folder| known.path == folder && known.marks.iter().all(Mark::still_holds);
         let position = sessions.iter().position(|held| held.folders.iter().any(of_folder))?;
         if !sessions[position].marks.iter().all(Mark::still_holds) {

@@ -1,10 +1,11 @@
 //! Serves one client over standard input and output. No other code may write to standard output.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::model::{ClientNotification, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -111,18 +112,18 @@ struct Waiting {
 
 impl Waiting {
     fn is_full(&self) -> bool {
-        let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = self.ids.lock();
         ids.len() + self.n_faults.load(Ordering::Relaxed) >= MAX_UNANSWERED
             || ids.values().sum::<usize>() >= MAX_UNANSWERED_BYTES
     }
 
     fn add(&self, id: RequestId, n_bytes: usize) {
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = self.ids.lock();
         *ids.entry(id).or_default() += n_bytes;
     }
 
     fn remove(&self, id: &RequestId) {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.ids.lock().remove(id);
         self.answered.notify_one();
     }
 }

@@ -24,7 +24,7 @@ use crate::support::TestRepo;
 struct Served {
     hub: Arc<Hub>,
     runtime: tokio::runtime::Runtime,
-    advances: Arc<std::sync::Mutex<Vec<Advance>>>,
+    advances: Arc<parking_lot::Mutex<Vec<Advance>>>,
 }
 
 impl Served {
@@ -52,7 +52,7 @@ impl Served {
                     began: Instant::now().checked_sub(ago).unwrap(),
                     limits: Some(Limits {
                         pause: &|wait| permit.pause(wait),
-                        waiting: &|advance| advances.lock().unwrap().push(advance),
+                        waiting: &|advance| advances.lock().push(advance),
                     }),
                 },
                 bodies: Bodies::Both,
@@ -259,7 +259,7 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
     let advances = Arc::clone(&served.advances);
     // The other writer releases the lock after the call has reported that it waits.
     let release = std::thread::spawn(move || {
-        while advances.lock().unwrap().is_empty() {
+        while advances.lock().is_empty() {
             std::thread::yield_now();
         }
         drop(lock);
@@ -288,7 +288,7 @@ fn a_call_that_can_answer_in_part_waits_briefly() {
     let has_waited = |tool: &str, arguments: Value| {
         // The time that a partial answer may take before it.
         let called = served.call(tool, &arguments, Duration::from_secs(2));
-        let has_waited = !std::mem::take(&mut *served.advances.lock().unwrap()).is_empty();
+        let has_waited = !std::mem::take(&mut *served.advances.lock()).is_empty();
         (called, has_waited)
     };
     let (found, has_searched_later) = has_waited("search", json!({"query": "retry_failed_upload"}));

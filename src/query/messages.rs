@@ -1,7 +1,9 @@
 //! Scores files by the messages of the commits that changed them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::history::{History, HistoryError, Messages, Reachable};
 use crate::index::lexical::LexicalError;
@@ -162,7 +164,7 @@ impl CommitMessages {
 
     /// Returns the commits that changed a path, also before it was renamed.
     fn changing(&self, path: &[u8]) -> Result<Arc<Changing>, MessagesError> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.kept.lock();
         if let Some(changing) = kept().get(path) {
             return Ok(Arc::clone(changing));
         }

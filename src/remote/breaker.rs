@@ -1,7 +1,8 @@
 //! Circuit breaker: pauses requests to a server that fails repeatedly.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Number of consecutive failures that open the breaker.
 const FAILURES_TO_OPEN: u32 = 3;
@@ -28,7 +29,7 @@ impl Breaker {
     /// Admits a call, or returns the time to wait before the next attempt. After a pause, one trial call is admitted.
     /// Other calls wait until its result is recorded or another pause of the same length has passed.
     pub(super) fn admit(&self, now: Instant) -> Result<(), Duration> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         match state.closed_until {
             Some(until) if until > now => Err(until - now),
             Some(_) => {
@@ -41,12 +42,12 @@ impl Breaker {
 
     /// Records that the server responded, even with an error.
     pub(super) fn succeeded(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *self.state.lock() = State::default();
     }
 
     /// Records a failure that would also affect other calls.
     pub(super) fn failed(&self, now: Instant) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.n_failed += 1;
         if state.n_failed >= FAILURES_TO_OPEN {
             state.pause = (state.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);

@@ -1,9 +1,9 @@
 //! Computes the pauses between retries.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::fmt::rfc2822::DateTimeParser;
+use parking_lot::Mutex;
 
 /// Maximum length of the first pause. The maximum doubles for each further pause, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -20,13 +20,13 @@ pub(super) struct Hold {
 impl Hold {
     /// Delays all calls until the time `until`, or longer if a longer pause is in effect.
     pub(super) fn until(&self, until: Instant) {
-        let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.not_before.lock();
         *held = Some(held.map_or(until, |held| held.max(until)));
     }
 
     /// Returns the earliest time for the next request; `None` if there is no pause.
     pub(super) fn not_before(&self) -> Option<Instant> {
-        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.not_before.lock()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Snapshots of trees, kept between calls; and the builds that make them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result};
 use super::jobs::{End, Job, Made, Task};
-use super::open::{Build, Session, ViewRequest, locked};
+use super::open::{Build, Session, ViewRequest};
 use super::storage::Keeping;
 use super::update::{Event, Steps};
 use super::views::{Base, Based, READ_ONLY_NOTE};
@@ -122,7 +124,7 @@ impl Session {
         if request.files.is_empty() || matches!(request.reference, "WORKTREE" | "INDEX") {
             return Ok(None);
         }
-        let known = locked(&self.bases).last().map(|held| held.base.clone());
+        let known = self.bases.lock().last().map(|held| held.base.clone());
         self.workspace
             .files_in_memory(target, request.files, known, call.ctx.interrupt)
     }
@@ -138,7 +140,7 @@ impl Session {
             .flatten()
             .and_then(|(_, state)| state);
         let generation = generation.map(|state| state.generation);
-        let mut listed = locked(&self.listed);
+        let mut listed = self.listed.lock();
         if let Some((tree, known, base)) = listed.as_ref()
             && (*tree, *known) == (target.tree, generation)
         {
@@ -174,11 +176,11 @@ impl Session {
             let n_bytes = known.map_or_else(|| segments.n_bytes_in_memory(), |position| found.remove(position).1);
             found.push((tree, n_bytes));
         };
-        for held in locked(&self.bases).iter() {
+        for held in self.bases.lock().iter() {
             note(held.tree, held.base.segments());
         }
         // Most calls are answered from views and do not access the snapshot.
-        for seen in locked(&self.views).iter() {
+        for seen in self.views.lock().iter() {
             if let Some(target) = seen.target {
                 note(target.tree, seen.view.segments());
             }
@@ -189,12 +191,14 @@ impl Session {
 
     /// Drops the cached snapshot and views of a tree.
     pub(crate) fn forget(&self, tree: TreeId) {
-        locked(&self.bases).retain(|held| held.tree != tree);
-        locked(&self.views).retain(|seen| seen.target.is_none_or(|target| target.tree != tree));
+        self.bases.lock().retain(|held| held.tree != tree);
+        self.views
+            .lock()
+            .retain(|seen| seen.target.is_none_or(|target| target.tree != tree));
     }
 
     fn held_base(&self, tree: TreeId) -> Option<Based> {
-        let mut bases = locked(&self.bases);
+        let mut bases = self.bases.lock();
         let is_partial = self.workspace.repository.is_partial();
         bases.retain(|held| !is_partial || held.since.elapsed() < PARTIAL_FOR);
         let position = bases.iter().position(|held| held.tree == tree)?;
@@ -209,14 +213,14 @@ impl Session {
     }
 
     fn hold_base(&self, tree: TreeId, base: Base, note: Option<&'static str>) -> Based {
-        *locked(&self.listed) = None;
+        *self.listed.lock() = None;
         hold_base(&self.bases, tree, base.clone(), note);
         Based { note, ..base.into() }
     }
 }
 
 fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Option<&'static str>) {
-    let mut bases = locked(bases);
+    let mut bases = bases.lock();
     bases.retain(|held| held.tree != tree);
     if bases.len() >= MAX_BASES {
         bases.remove(0);
@@ -232,7 +236,7 @@ fn hold_base(bases: &Mutex<Vec<HeldBase>>, tree: TreeId, base: Base, note: Optio
 /// Returns the newest in-memory snapshot, unless it has too many segments. The next in-memory index extends it, so that
 /// only new data takes memory.
 fn newest_in_memory(bases: &Mutex<Vec<HeldBase>>) -> Option<Base> {
-    let bases = locked(bases);
+    let bases = bases.lock();
     let newest = bases.iter().rev().find(|held| held.note.is_some())?;
     let is_compact = newest.base.segments().iter().count() < MAX_PARTS;
     is_compact.then(|| newest.base.clone())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result};
-use super::open::{SeenView, Session, locked};
+use super::open::{SeenView, Session};
 use super::update::{Event, Steps};
 use super::workspace::Workspace;
 use crate::ingest::{ImportedFacts, Target};
@@ -71,7 +71,7 @@ impl Session {
 
     /// Returns the facts of indexers that are stored now, and notes about those that cannot be read.
     pub(crate) fn facts(&self) -> (Arc<Vec<FactsFile>>, Vec<String>) {
-        let mut read = locked(&self.precise);
+        let mut read = self.precise.lock();
         match self.workspace.storage.open_with_state() {
             Ok(Some((sidecar, state))) => {
                 let entries = state.map(|state| state.precise).unwrap_or_default();

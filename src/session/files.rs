@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::error::Result;
-use super::open::{Session, locked};
+use super::open::Session;
 use crate::git::{KnownFiles, Repository, WorkTreeChanges, WorktreeWatch};
 use crate::model::TreeId;
 
@@ -47,7 +47,7 @@ impl Files {
 impl Session {
     /// Makes the next view compare the files of the worktree, because this process has changed some.
     pub(crate) fn files_changed(&self) {
-        locked(&self.files).stillness = None;
+        self.files.lock().stillness = None;
     }
 
     /// Returns the differences between the worktree and the checked-out commit.
@@ -60,7 +60,7 @@ impl Session {
     /// call's comparison share its result.
     pub(super) fn changes(&self, tree: Option<TreeId>, interrupt: &AtomicBool) -> Result<Arc<WorkTreeChanges>> {
         let asked = Instant::now();
-        let mut files = locked(&self.files);
+        let mut files = self.files.lock();
         if let Some((began, changes)) = &files.last
             && *began > asked
         {
@@ -111,7 +111,7 @@ mod tests {
         // The event of the edit may arrive with a delay.
         wait_until("the edit is seen", || changed(true).is_err());
         // Simulates that enough time has passed to start another watch.
-        locked(&session.files).disturbed = None;
+        session.files.lock().disturbed = None;
         changed(true).unwrap_err();
         assert_eq!(changed(false).unwrap(), 1);
     }

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::call::CallCtx;
 use super::error::Result;
@@ -190,7 +192,7 @@ impl Jobs {
         target: Target,
         run: impl FnOnce(&Job) -> Result<Made> + Send + 'static,
     ) -> (Arc<Job>, bool) {
-        let mut lists = locked(&self.lists);
+        let mut lists = self.lists.lock();
         let is_it = |job: &&Arc<Job>| {
             let is_same = match task {
                 Task::Index => job.target.tree == target.tree,
@@ -242,7 +244,7 @@ impl Jobs {
             }
         });
         if let Err(error) = spawned {
-            let mut lists = locked(&self.lists);
+            let mut lists = self.lists.lock();
             lists.n_running -= 1;
             for (job, _) in lists.waiting.drain(..) {
                 job.finish(End::Failed(error.to_string()));
@@ -252,7 +254,7 @@ impl Jobs {
 
     /// Returns the listed builds, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Job>> {
-        locked(&self.lists).all.clone()
+        self.lists.lock().all.clone()
     }
 
     /// Stops the unfinished builds among `meant`.
@@ -262,7 +264,7 @@ impl Jobs {
             .iter()
             .for_each(|job| job.interrupt.store(true, Ordering::Relaxed));
         // Queued builds end immediately.
-        locked(&self.lists).waiting.retain(|(job, _)| {
+        self.lists.lock().waiting.retain(|(job, _)| {
             let is_meant = is_meant(job);
             if is_meant {
                 job.finish(End::Stopped);
@@ -295,14 +297,10 @@ impl Lists {
 /// Removes the most recently requested build from the queue, because a caller may be waiting for it. If the queue is
 /// empty, returns `None` and decrements the number of threads.
 fn next(lists: &Mutex<Lists>) -> Option<(Arc<Job>, Work)> {
-    let mut lists = locked(lists);
+    let mut lists = lists.lock();
     let next = lists.waiting.pop_back();
     lists.n_running -= usize::from(next.is_none());
     next
-}
-
-fn locked(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
-    lists.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Job {
@@ -313,7 +311,7 @@ impl Job {
 
     /// Returns the outcome of the build, or `None` if it has not ended.
     pub(crate) fn end(&self) -> Option<End> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.end.lock().clone()
     }
 
     /// Withdraws the request of one call. If no other request remains, stops the build.
@@ -364,12 +362,12 @@ impl Job {
     /// Pauses the build until the returned [`Hold`] is dropped. Used while a request that could not wait for the build
     /// needs the processors.
     pub(crate) fn hold(self: &Arc<Self>) -> Hold {
-        *self.n_holds.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.n_holds.lock() += 1;
         Hold(Arc::clone(self))
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+        self.course.lock()
     }
 
     /// Waits at most `patience` for the build to end, and calls `progress` with how far it is. Returns `None` if the build
@@ -398,15 +396,14 @@ impl Job {
 
     fn wait_counted(&self, patience: Duration, interrupt: &AtomicBool, progress: &dyn Fn(Advance)) -> Option<End> {
         let deadline = Instant::now() + patience;
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = self.end.lock();
         loop {
             let now = Instant::now();
             if end.is_some() || now >= deadline || interrupt.load(Ordering::Relaxed) {
                 return end.clone();
             }
             progress(self.advance());
-            let waited = self.ended.wait_timeout(end, TICK.min(deadline - now));
-            end = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.ended.wait_for(&mut end, TICK.min(deadline - now));
         }
     }
 
@@ -428,7 +425,7 @@ impl Job {
     }
 
     fn finish(&self, end: End) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        *self.end.lock() = Some(end);
         self.ended.notify_all();
     }
 }
@@ -448,7 +445,7 @@ pub(crate) struct Hold(Arc<Job>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        *self.0.n_holds.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *self.0.n_holds.lock() -= 1;
         self.0.let_go.notify_all();
     }
 }
@@ -466,10 +463,9 @@ impl Progress for Job {
 
     fn advance(&self, _: u64) {
         self.course().n_done += 1;
-        let mut n_holds = self.n_holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut n_holds = self.n_holds.lock();
         while *n_holds > 0 && !self.interrupt.load(Ordering::Relaxed) {
-            let waited = self.let_go.wait_timeout(n_holds, TICK);
-            n_holds = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.let_go.wait_for(&mut n_holds, TICK);
         }
     }
 

@@ -3,10 +3,11 @@
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::lsp::{Guard, kill_tree, memory_by_group};
@@ -118,7 +119,7 @@ pub(super) fn run(command: &mut Command, limits: Limits<'_>) -> (Result<(), Limi
     while Arc::strong_count(&output) > 1 && waited.elapsed() < LINGER {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let mut kept = output.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = output.lock();
     kept.shorten(limits.kept_bytes);
     let printed = Printed {
         text: String::from_utf8_lossy(&kept.bytes).into_owned(),
@@ -175,7 +176,7 @@ fn keep_end(mut from: PipeReader, output: &Mutex<Kept>, shows_output: bool, max_
         if shows_output {
             let _ = io::stderr().lock().write_all(new.as_bytes());
         }
-        let mut kept = output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = output.lock();
         kept.bytes.extend_from_slice(new.as_bytes());
         // Twice as much is kept meanwhile, so that few bytes are moved.
         if kept.bytes.len() > 2 * max_bytes {

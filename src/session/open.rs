@@ -4,9 +4,11 @@
 //! a commit, an edit, `git gc` or a deleted sidecar.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::bases::{HeldBase, Known};
 use super::call::CallCtx;
@@ -83,7 +85,7 @@ pub struct SeenView {
 impl SeenView {
     /// Returns what is known about the links of the view, with the given facts of indexers.
     pub(super) fn links(&self, repository: &Repository, precise: Arc<Vec<FactsFile>>) -> Arc<Links> {
-        let mut links = locked(&self.links);
+        let mut links = self.links.lock();
         if let Some(known) = links.as_ref().filter(|known| !known.is_spent() && known.uses(&precise)) {
             return Arc::clone(known);
         }
@@ -158,11 +160,6 @@ pub enum Build {
     Never,
 }
 
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Values are always replaced as a whole, so a panic leaves no partial state.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Session {
     /// Creates the session of one command.
     pub fn for_command(workspace: impl Into<Arc<Workspace>>) -> Self {
@@ -211,7 +208,7 @@ impl Session {
         };
         let seen = self.present(ViewRequest { build, ..request }, call)?;
         Ok(if seen.building.is_some() {
-            let age = locked(&last.valid).elapsed();
+            let age = last.valid.lock().elapsed();
             (last, Some(age))
         } else {
             (seen, None)
@@ -258,19 +255,19 @@ impl Session {
     }
 
     fn last_seen(&self, reference: &str) -> Option<Arc<SeenView>> {
-        let views = locked(&self.views);
+        let views = self.views.lock();
         let found = views.iter().rev().find(|seen| seen.reference == reference);
         found.map(Arc::clone)
     }
 
     /// Returns true if everything reachable from the commit is known to be searchable.
     pub(crate) fn is_searchable(&self, commit: Option<CommitId>) -> bool {
-        *locked(&self.searchable) == commit
+        *self.searchable.lock() == commit
     }
 
     /// Records that everything reachable from the commit is searchable.
     pub(crate) fn now_searchable(&self, commit: Option<CommitId>) {
-        *locked(&self.searchable) = commit;
+        *self.searchable.lock() = commit;
     }
 
     fn seen(
@@ -297,7 +294,7 @@ impl Session {
             Some(target) => self.base(request, target, call)?,
         };
         let is_whole = matches!(known, Known::All);
-        let making = call.pause(|| locked(&self.making));
+        let making = call.pause(|| self.making.lock());
         if let Some(seen) = self.held(&is_it) {
             return Ok(seen);
         }
@@ -430,10 +427,10 @@ impl Session {
     }
 
     fn held(&self, is_it: &dyn Fn(&SeenView) -> bool) -> Option<Arc<SeenView>> {
-        let mut views = locked(&self.views);
+        let mut views = self.views.lock();
         let position = views.iter().position(|seen| is_it(seen))?;
         let seen = views.remove(position);
-        *locked(&seen.valid) = Instant::now();
+        *seen.valid.lock() = Instant::now();
         views.push(Arc::clone(&seen));
         Some(seen)
     }
@@ -441,7 +438,7 @@ impl Session {
     /// Caches a view as the newest. One view of the worktree suffices: if an older state becomes current again, a
     /// comparison notices it.
     fn hold(&self, seen: &Arc<SeenView>) {
-        let mut views = locked(&self.views);
+        let mut views = self.views.lock();
         views.retain(|held| held.reference != seen.reference || (held.changes.is_none() && held.target != seen.target));
         if views.len() >= MAX_VIEWS {
             views.remove(0);

@@ -1,7 +1,9 @@
 //! Opens the recorded history of a session and records missing commits in the background.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result};
@@ -31,7 +33,7 @@ impl Session {
         let open = || {
             self.workspace
                 .records()
-                .recorded_history(reference, locked(&self.records).as_ref())
+                .recorded_history(reference, self.records.lock().as_ref())
         };
         let opened = open()?;
         let Some(target) = opened.target.filter(|_| !is_whole(&opened)) else {
@@ -53,7 +55,7 @@ impl Session {
     /// Opens the history of a revision as far as it is recorded.
     pub(crate) fn recorded_history(&self, reference: &str) -> Result<OpenedHistory> {
         let records = self.workspace.records();
-        records.recorded_history(reference, locked(&self.records).as_ref())
+        records.recorded_history(reference, self.records.lock().as_ref())
     }
 
     /// If the call has a time limit, waits until the commits reachable from a revision are recorded and searchable.
@@ -110,10 +112,6 @@ fn is_whole(opened: &OpenedHistory) -> bool {
     commit.is_none_or(|commit| opened.history.number(commit).is_some())
 }
 
-fn locked(records: &Mutex<Option<History>>) -> std::sync::MutexGuard<'_, Option<History>> {
-    records.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Session {
     /// Starts a background job that records the commits reachable from the target, with the data that `task` requires,
     /// or joins a running job. The flag is true if this call started it.
@@ -155,6 +153,6 @@ fn record(workspace: &Workspace, records: &Mutex<Option<History>>, job: &Job) ->
         n_commits: known.n_commits(),
         ..Default::default()
     };
-    *locked(records) = Some(known);
+    *records.lock() = Some(known);
     Ok(Made::Records(outcome))
 }

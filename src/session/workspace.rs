@@ -3,9 +3,11 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::error::{Context as _, Result};
 use super::history::HeldMessages;

@@ -2,7 +2,8 @@
 //! them takes longer than ranking.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::model::BlobId;
 
@@ -24,7 +25,7 @@ struct Contents {
 impl RecentBlobs {
     /// Returns the content of a blob if it is kept.
     pub(super) fn get(&self, blob: BlobId) -> Option<Vec<u8>> {
-        let contents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = self.0.lock();
         contents.by_blob.get(&blob).cloned()
     }
 
@@ -33,7 +34,7 @@ impl RecentBlobs {
         if bytes.len() > MAX_BLOB_BYTES {
             return;
         }
-        let mut contents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contents = self.0.lock();
         if contents.by_blob.contains_key(&blob) {
             return;
         }

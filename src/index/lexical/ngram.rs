@@ -6,8 +6,7 @@
 //! complete result. Signatures need a sixth of the space of posting lists. Trigrams consist of bytes, with ASCII
 //! letters in lower case, and never contain a line break.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 const BITS_PER_TRIGRAM: usize = 2;
@@ -64,7 +63,7 @@ const MAX_TABLES: usize = 16;
 /// Returns the hashes of the distinct trigrams, in the order of their first occurrence. A table lookup takes a fifth of
 /// the time of sorting, which caused a seventh of the cost of importing records.
 fn distinct_hashes(bytes: &[u8]) -> Vec<u32> {
-    let tables = || TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let tables = || TABLES.lock();
     let unused = tables().pop();
     let mut seen = unused.unwrap_or_else(|| vec![0; TABLE_WORDS]);
     let mut found = Vec::new();

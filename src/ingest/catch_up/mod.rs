@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use self::work::{Course, Work, locked};
+use self::work::{Course, Work};
 use super::maker::EmbeddingSource;
 use super::parts::Parts;
 use super::publish::{publish_state, store_rows};
@@ -173,7 +173,7 @@ impl CatchUp<'_> {
         outcome.n_left = wanted.n_left;
         let mut unshared = None;
         if let Some(shared) = &mut outcome.upload_local {
-            let mut put = locked(&work.upload_local).take();
+            let mut put = work.upload_local.lock().take();
             if parts.len() > 0 && put.as_ref().is_none_or(|put| put.stopped.is_none()) {
                 let (last, _) = self.upload_local(trees, &mut parts, Looks::ForHere, Ctx::silent(ctx.interrupt))?;
                 put = Some(last.after(put));

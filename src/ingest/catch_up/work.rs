@@ -2,11 +2,12 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use super::probe::Stopped;
@@ -133,7 +134,7 @@ impl<'a> Work<'a> {
 
     /// Stops the run. Only the first error is reported.
     fn stop(&self, error: EmbedError) {
-        let mut failure = locked(&self.failure);
+        let mut failure = self.failure.lock();
         failure.get_or_insert(error);
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -144,7 +145,7 @@ impl<'a> Work<'a> {
     }
 
     pub(super) fn into_failure(self) -> Option<EmbedError> {
-        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.failure.into_inner()
     }
 
     /// Embeds documents, except those that other clones are embedding, and removes completed documents from the list of
@@ -199,9 +200,9 @@ impl<'a> Work<'a> {
                 .map_err(CatchUpError::Thread)?;
             self.join(parts_to_join, parts, ctx.interrupt)
         })?;
-        let kept = std::mem::take(&mut *locked(&self.kept));
+        let kept = std::mem::take(&mut *self.kept.lock());
         kept.into_iter().for_each(|doc| wanted.drop_doc(doc));
-        let unkept = locked(&self.unkept).take();
+        let unkept = self.unkept.lock().take();
         unkept.map_or(Ok(()), Err)
     }
 
@@ -285,7 +286,7 @@ impl<'a> Work<'a> {
         if put.stopped.is_some() || put.interrupted {
             self.is_over.store(true, Ordering::Relaxed);
         }
-        let mut all = locked(&self.upload_local);
+        let mut all = self.upload_local.lock();
         *all = Some(put.after(all.take()));
         Ok(docs)
     }
@@ -334,7 +335,7 @@ impl<'a> Work<'a> {
                 Some(half) => Ok(half),
                 None => {
                     // The lock is released before the embedder is called.
-                    let next = locked(batches).recv();
+                    let next = batches.lock().recv();
                     next.map(|batch| self.claimed(batch, ctx.interrupt))
                 }
             };
@@ -378,7 +379,7 @@ impl<'a> Work<'a> {
                 }
                 Err(error) => {
                     self.is_over.store(true, Ordering::Relaxed);
-                    *locked(&self.unkept) = Some(error);
+                    *self.unkept.lock() = Some(error);
                 }
             }
             tracing::trace!(
@@ -432,11 +433,7 @@ impl<'a> Work<'a> {
         self.n_embedded
             .fetch_add(rows.iter().flatten().count(), Ordering::Relaxed);
         let docs = batch.keyed.iter().map(|(doc, _)| *doc);
-        locked(&self.kept).extend(docs);
+        self.kept.lock().extend(docs);
         Ok(Some(part))
     }
-}
-
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

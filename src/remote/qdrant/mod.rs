@@ -18,10 +18,10 @@ mod points;
 mod search;
 mod wire;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use super::client::{Call, Client, Limits, Request};

@@ -1,7 +1,6 @@
 //! Finds the nearest documents of a view in a collection that contains many repositories.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -297,7 +296,7 @@ impl QdrantIndex<'_> {
                 && counted.n_vectors >= there.n_vectors
                 && counted.at.elapsed() < COUNT_TTL
         };
-        let counted = || qdrant.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = || qdrant.counted.lock();
         if counted().as_ref().is_some_and(is_enough) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! The messages and changed lines of recorded commits, for searches.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError};
 
 use super::recorder::MAX_WAITED_COMMITS;
 use super::{OpenedHistory, Records};
@@ -80,7 +80,7 @@ impl Records<'_> {
         if state.history.is_empty() {
             return Ok(None);
         }
-        let held = || self.workspace.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = || self.workspace.messages.lock();
         if let Some(held) = &*held()
             && (held.commit, &held.entries) == (commit, &state.history)
         {
