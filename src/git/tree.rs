@@ -28,6 +28,28 @@ pub enum FileMode {
     Submodule,
 }
 
+impl FileMode {
+    /// Returns the number of the mode in stored files.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::File => 0,
+            Self::Executable => 1,
+            Self::Symlink => 2,
+            Self::Submodule => 3,
+        }
+    }
+
+    /// Returns the mode with a number, a regular file for others than those of modes.
+    pub fn of_number(number: u8) -> Self {
+        match number {
+            1 => Self::Executable,
+            2 => Self::Symlink,
+            3 => Self::Submodule,
+            _ => Self::File,
+        }
+    }
+}
+
 /// A file, symbolic link or submodule in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {

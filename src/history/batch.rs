@@ -29,7 +29,7 @@ use std::sync::OnceLock;
 use bstr::BString;
 use serde::de::DeserializeOwned;
 
-use crate::git::Person;
+use crate::git::{FileMode, Person};
 use crate::model::{CommitId, Oid, RepoPath};
 use crate::sidecar::{Bytes, FileError, SectionFile, Sidecar, Store, decode, decompress};
 
@@ -37,7 +37,7 @@ use super::record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, Pat
 use super::wire::{Scan, SortedTexts, i64_at, part, u32_at};
 use super::writer::{
     BODIES_PER_BLOCK, FORMAT, HAS_NEW, HAS_ORIGIN, HEADS_PER_BLOCK, IS_COMBINED, NO_COMMIT, OLD_IS_GIVEN,
-    OLD_IS_LAST_NEW, StoredHead, mode_of_number,
+    OLD_IS_LAST_NEW, StoredHead,
 };
 
 /// A commit with the numbers of its parents. A parent is `None` if it is not recorded.
@@ -605,7 +605,7 @@ impl RunReader<'_> {
             back => *self.ids.get(self.ids.len().checked_sub(back)?)?,
         };
         Some(Entry {
-            mode: mode_of_number(number),
+            mode: FileMode::of_number((number & 3) as u8),
             oid,
         })
     }

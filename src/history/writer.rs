@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use bstr::{BStr, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use crate::git::{FileMode, Person};
+use crate::git::Person;
 use crate::model::{Oid, RepoPath};
 use crate::sidecar::{SectionWriter, compress, encode};
 
@@ -280,28 +280,10 @@ impl RunWriter {
     fn entry(&mut self, entry: Entry) {
         let back = self.ids.iter().rev().position(|id| *id == entry.oid);
         let reference = back.map_or(0, |back| back as u64 + 1);
-        put_varint(&mut self.out, reference << 2 | u64::from(mode_number(entry.mode)));
+        put_varint(&mut self.out, reference << 2 | u64::from(entry.mode.number()));
         if back.is_none() {
             self.out.extend_from_slice(entry.oid.as_bytes());
             self.ids.push(entry.oid);
         }
-    }
-}
-
-fn mode_number(mode: FileMode) -> u8 {
-    match mode {
-        FileMode::File => 0,
-        FileMode::Executable => 1,
-        FileMode::Symlink => 2,
-        FileMode::Submodule => 3,
-    }
-}
-
-pub(super) fn mode_of_number(number: u64) -> FileMode {
-    match number & 3 {
-        0 => FileMode::File,
-        1 => FileMode::Executable,
-        2 => FileMode::Symlink,
-        _ => FileMode::Submodule,
     }
 }

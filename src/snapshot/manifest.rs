@@ -114,7 +114,7 @@ impl ManifestWriter {
         self.entries.extend_from_slice(id);
         self.entries.resize(start + 32, 0);
         self.entries
-            .extend_from_slice(&[id.len() as u8, mode_number(entry.mode), status, 0]);
+            .extend_from_slice(&[id.len() as u8, entry.mode.number(), status, 0]);
         self.entries.extend_from_slice(&entry.lang.0.to_le_bytes());
         self.entries.extend_from_slice(&[0, 0]);
         self.blobs.extend_from_slice(&blob.to_le_bytes());
@@ -273,7 +273,7 @@ impl Manifest {
                 .is_some_and(|(segment, local)| segment.artifacts.key(local) == Some(entry.key()))
         };
         matches!(raw[32], 20 | 32)
-            && mode_number(entry.mode) == raw[33]
+            && entry.mode.number() == raw[33]
             && match (raw[34], self.blob(index)) {
                 (0, Some(blob)) => is_known(blob),
                 (reason, None) => SkipReason::from_number(reason).is_some(),
@@ -378,7 +378,7 @@ impl Manifest {
         };
         FileEntry {
             path: RepoPath::new(self.path(index)),
-            mode: mode_of(raw[33]),
+            mode: FileMode::of_number(raw[33]),
             oid,
             lang: Lang(u16::from_le_bytes([raw[36], raw[37]])),
             status,
@@ -403,24 +403,6 @@ fn find_path<'a>(n_paths: u32, path_at: impl Fn(u32) -> &'a [u8], path: &[u8]) -
         }
     }
     None
-}
-
-fn mode_number(mode: FileMode) -> u8 {
-    match mode {
-        FileMode::File => 0,
-        FileMode::Executable => 1,
-        FileMode::Symlink => 2,
-        FileMode::Submodule => 3,
-    }
-}
-
-fn mode_of(number: u8) -> FileMode {
-    match number {
-        1 => FileMode::Executable,
-        2 => FileMode::Symlink,
-        3 => FileMode::Submodule,
-        _ => FileMode::File,
-    }
 }
 
 fn u32_at(raw: &[u8], at: usize) -> u32 {
