@@ -299,16 +299,8 @@ impl Ingest<'_> {
         found.n_segments = state.segments.len();
         for entry in &state.segments {
             let n_findings = found.findings.len();
-            for (store, file) in entry.files() {
-                if ctx.is_over() {
-                    found.n_unread += 1;
-                    continue;
-                }
-                match check_content(self.sidecar, store, file) {
-                    Ok(n_bytes) => found.count(n_bytes),
-                    Err(what) => found.blame(Some(store), &file.name, what),
-                }
-                ctx.progress.advance(file.length);
+            for stored in entry.files() {
+                self.check_stored(stored, found, ctx, || Ok(()));
             }
             if !ctx.is_over()
                 && found.findings.len() == n_findings
@@ -349,55 +341,51 @@ impl Ingest<'_> {
         Some((store, file, fault.to_string()))
     }
 
+    /// Checks the content of a file, and then what is in it. Skips it after the deadline.
+    fn check_stored(
+        &self,
+        (store, file): (Store, &StoredFile),
+        found: &mut Verification,
+        ctx: Ctx<'_>,
+        structure: impl FnOnce() -> Result<(), String>,
+    ) {
+        ctx.progress.advance(file.length);
+        if ctx.is_over() {
+            found.n_unread += 1;
+            return;
+        }
+        let checked = check_content(self.sidecar, store, file);
+        match checked.and_then(|n_bytes| structure().map(|()| n_bytes)) {
+            Ok(n_bytes) => found.count(n_bytes),
+            Err(what) => found.blame(Some(store), &file.name, what),
+        }
+    }
+
     fn check_graphs(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) {
         for GraphEntry { file, .. } in &state.graphs {
-            ctx.progress.advance(file.length);
-            if ctx.is_over() {
-                found.n_unread += 1;
-                continue;
-            }
-            let checked = check_content(self.sidecar, Store::Dense, file).and_then(|n_bytes| {
+            self.check_stored((Store::Dense, file), found, ctx, || {
                 let graph = GraphFile::open(self.sidecar, &file.name);
-                let sound = graph.and_then(|graph| graph.verify());
-                sound.map(|()| n_bytes).map_err(|error| error.to_string())
+                graph
+                    .and_then(|graph| graph.verify())
+                    .map_err(|error| error.to_string())
             });
-            match checked {
-                Ok(n_bytes) => found.count(n_bytes),
-                Err(what) => found.blame(Some(Store::Dense), &file.name, what),
-            }
         }
     }
 
     fn check_facts(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) {
         for PreciseEntry { file, .. } in &state.precise {
-            ctx.progress.advance(file.length);
-            if ctx.is_over() {
-                found.n_unread += 1;
-                continue;
-            }
-            let checked = check_content(self.sidecar, Store::Artifacts, file).and_then(|n_bytes| {
+            self.check_stored((Store::Artifacts, file), found, ctx, || {
                 let facts = FactsFile::open(self.sidecar, file);
-                let sound = facts.and_then(|facts| facts.verify());
-                sound.map(|()| n_bytes).map_err(|error| error.to_string())
+                facts
+                    .and_then(|facts| facts.verify())
+                    .map_err(|error| error.to_string())
             });
-            match checked {
-                Ok(n_bytes) => found.count(n_bytes),
-                Err(what) => found.blame(Some(Store::Artifacts), &file.name, what),
-            }
         }
     }
 
     fn check_history(&self, state: &State, found: &mut Verification, ctx: Ctx<'_>) {
-        for (store, file) in state.history.iter().flat_map(HistoryEntry::files) {
-            ctx.progress.advance(file.length);
-            if ctx.is_over() {
-                found.n_unread += 1;
-                continue;
-            }
-            match check_content(self.sidecar, store, file) {
-                Ok(n_bytes) => found.count(n_bytes),
-                Err(what) => found.blame(Some(store), &file.name, what),
-            }
+        for stored in state.history.iter().flat_map(HistoryEntry::files) {
+            self.check_stored(stored, found, ctx, || Ok(()));
         }
         for entry in &state.history {
             let name = &entry.records.name;
