@@ -238,6 +238,11 @@ impl Plan {
         self.push(event, path, action, vec![write]);
     }
 
+    fn create(&mut self, event: HookEvent, path: PathBuf, shape: Shape, program: Program<'_>) {
+        let content = own_file(event, shape, program);
+        self.write(event, path, Action::Created, content, EXECUTABLE);
+    }
+
     fn install_one(&mut self, event: HookEvent, program: &Path, wishes: Wishes) -> Result<(), InstallError> {
         let path = self.folder.path.join(event.name());
         let program = Program::At(program);
@@ -245,24 +250,8 @@ impl Plan {
         let is_moved = moved.symlink_metadata().is_ok();
         match Found::at(&path)? {
             // The installation was killed between renaming and writing, or the user removed the file.
-            Found::Nothing if is_moved => {
-                self.write(
-                    event,
-                    path,
-                    Action::Created,
-                    own_file(event, Shape::Chain, program),
-                    EXECUTABLE,
-                );
-            }
-            Found::Nothing => {
-                self.write(
-                    event,
-                    path,
-                    Action::Created,
-                    own_file(event, Shape::Own, program),
-                    EXECUTABLE,
-                );
-            }
+            Found::Nothing if is_moved => self.create(event, path, Shape::Chain, program),
+            Found::Nothing => self.create(event, path, Shape::Own, program),
             Found::Folder => self.leave(event, path, "it is a folder"),
             Found::Script(content, mode) => match (Held::find(&content), Manager::of_hook(&content)) {
                 (Some(held), _) => self.bring_up_to_date(event, path, &content, mode, &held, program),
@@ -351,15 +340,7 @@ impl Plan {
                 }
                 None => self.leave_to_husky(event, path),
             },
-            Found::Nothing if wishes.husky => {
-                self.write(
-                    event,
-                    path,
-                    Action::Created,
-                    own_file(event, Shape::Own, program),
-                    EXECUTABLE,
-                );
-            }
+            Found::Nothing if wishes.husky => self.create(event, path, Shape::Own, program),
             Found::Nothing => self.leave_to_husky(event, path),
             Found::Folder | Found::Link => self.leave(event, path, "it is not a regular file"),
         }
