@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Found;
@@ -69,12 +70,14 @@ pub(super) fn run<O: Op>(
     Ok(found)
 }
 
-fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
+fn json<F: Serialize, R: Row>(page: Page<F, R>, took_ms: f64) -> Result<Map<String, Value>> {
     let mut answer = match serde_json::to_value(&page.provenance)? {
         Value::Object(provenance) => provenance,
         _ => Map::new(),
     };
-    answer.extend(page.facts);
+    if let Value::Object(facts) = serde_json::to_value(page.facts)? {
+        answer.extend(facts);
+    }
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
     if R::IS_LISTED {
         answer.insert("results".to_owned(), serde_json::to_value(&page.rows[..limit])?);
@@ -89,7 +92,7 @@ fn json<R: Row>(page: Page<R>, took_ms: f64) -> Result<Map<String, Value>> {
     Ok(answer)
 }
 
-fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
+fn print<F, R: Row>(page: Page<F, R>, terminal: &mut Terminal<'_>) -> Result<()> {
     let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
     let written = print_rows(&page, limit, terminal);
     let output = &mut *terminal.output;
@@ -98,9 +101,7 @@ fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
     if let Some(hint) = &page.hint {
         output.remark(hint);
     }
-    let selected = page.n_selected.map(|n_selected| n_selected as u64);
-    let total = selected.or_else(|| page.facts.get("total").and_then(Value::as_u64));
-    if let Some(total) = total.filter(|_| page.paging.cursor(limit, 0).is_some()) {
+    if let Some(total) = page.n_selected.filter(|_| page.paging.cursor(limit, 0).is_some()) {
         output.remark(&format!("{limit} of {total}, -n 0 for all"));
     }
     if let Some(provenance) = &page.provenance {
@@ -110,7 +111,7 @@ fn print<R: Row>(page: Page<R>, terminal: &mut Terminal<'_>) -> Result<()> {
     Ok(shown?)
 }
 
-fn print_rows<R: Row>(page: &Page<R>, limit: usize, terminal: &mut Terminal<'_>) -> io::Result<()> {
+fn print_rows<F, R: Row>(page: &Page<F, R>, limit: usize, terminal: &mut Terminal<'_>) -> io::Result<()> {
     page.head.replay(terminal);
     terminal.columns = terminal.output.columns();
     for (number, row) in page.rows[..limit].iter().enumerate() {

@@ -180,7 +180,7 @@ enum Shown {
 }
 
 /// Renders a page of rows as a reply with at most `characters` characters.
-pub(super) fn paged<R: Row>(call: &Call<'_>, characters: usize, page: Page<R>) -> Reply {
+pub(super) fn paged<F: Serialize, R: Row>(call: &Call<'_>, characters: usize, page: Page<F, R>) -> Reply {
     let mut draft = ReplyBuilder::new(call, characters);
     page.notes.iter().for_each(|note| draft.note(note));
     draft.lines(&page.head);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Ask;
-use super::op::{NoRows, Op, Page};
+use super::op::{NoRows, Op, Page, PageOf};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{CollectOutcome, KeptSnapshot, Share, Survey, Trigger};
@@ -35,7 +35,7 @@ pub(crate) struct Gc {
 
 /// The fields of the answer.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     sidecar: String,
     dry_run: bool,
     #[serde(flatten)]
@@ -57,9 +57,10 @@ struct Facts {
 }
 
 impl Op for Gc {
+    type Facts = Facts;
     type Row = NoRows;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<NoRows>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         if self.dry_run && self.aggressive {
             bail!("aggressive cannot be used with dry_run");
         }
@@ -86,8 +87,13 @@ impl Op for Gc {
                 qdrant.server ADDRESS",
             )?);
         }
-        let mut page = Page::single(beside(ask), &facts, Recorded::of(|out| facts.render(out)))?;
-        let stopped = facts.shared.as_ref().and_then(|shared| shared.stopped_because.as_ref());
+        let text = Recorded::of(|out| facts.render(out));
+        let mut page = Page::single(beside(ask), facts, text);
+        let stopped = page
+            .facts
+            .shared
+            .as_ref()
+            .and_then(|shared| shared.stopped_because.as_ref());
         page.notes.extend(stopped.map(|why| format!("shared vectors: {why}")));
         Ok(page)
     }

@@ -1,7 +1,6 @@
 //! Joins the answers about several definitions with one name into one answer.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::ask::Ask;
 use super::op::{Page, Paging, Row};
@@ -60,6 +59,19 @@ impl<R: Row> Row for Grouped<R> {
     }
 }
 
+/// The fields of an answer about one definition, or about several.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum GroupedFacts<F> {
+    One(F),
+    Several {
+        #[serde(flatten)]
+        all: F,
+        /// Those about each definition.
+        groups: Vec<F>,
+    },
+}
+
 /// The range of rows to return.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
@@ -83,16 +95,16 @@ impl Part {
 }
 
 /// Answers for each definition of `ids`. `answer` gets the index of the definition and the range of its rows. The answer
-/// has the fields `facts`, and in `groups` those about each definition. A definition that cannot be answered for becomes
-/// a note, unless it is the same with all.
-pub(crate) fn answer_each<R: Row>(
+/// has the fields `facts`, which get the number of rows, and in `groups` those about each definition. A definition that
+/// cannot be answered for becomes a note, unless it is the same with all.
+pub(crate) fn answer_each<F, R: Row>(
     ids: &[String],
     part: Part,
     key: impl Into<Option<CursorKey>>,
-    facts: Map<String, Value>,
-    mut answer: impl FnMut(usize, Part) -> Result<Page<R>>,
-) -> Result<Page<Grouped<R>>> {
-    let mut all = Page::new(None, Vec::new(), Paging::default());
+    facts: impl FnOnce(usize) -> F,
+    mut answer: impl FnMut(usize, Part) -> Result<Page<F, R>>,
+) -> Result<Page<GroupedFacts<F>, Grouped<R>>> {
+    let mut all = Page::new(None, (), Vec::new(), Paging::default());
     let (mut n_all, mut groups, mut failed) = (0, Vec::new(), Vec::new());
     let mut heading = Recorded::default();
     for (at, id) in ids.iter().enumerate() {
@@ -132,7 +144,7 @@ pub(crate) fn answer_each<R: Row>(
             target: Some(id.clone()),
             heading: std::mem::take(&mut heading),
         }));
-        groups.push(Value::Object(page.facts));
+        groups.push(page.facts);
     }
     if groups.is_empty()
         && let Some((_, error)) = failed.pop()
@@ -154,14 +166,12 @@ pub(crate) fn answer_each<R: Row>(
         all.paging.end = Some(((part.skip + all.rows.len()) as u32, 0));
     }
     all.n_selected = Some(n_all);
-    all.facts = facts;
-    all.facts.insert("total".to_owned(), n_all.into());
-    all.facts.insert("groups".to_owned(), groups.into());
-    Ok(all)
+    let all_facts = facts(n_all);
+    Ok(all.map(|()| GroupedFacts::Several { all: all_facts, groups }, |row| row))
 }
 
 /// Adds the lines above the results about a definition: its id, and the head of the answer or the reason why it is empty.
-fn add_heading<R>(heading: &mut Recorded, id: &str, page: &Page<R>) {
+fn add_heading<F, R>(heading: &mut Recorded, id: &str, page: &Page<F, R>) {
     let out: &mut dyn Sink = heading;
     out.plain("definition ");
     out.span(Style::Path, id);
@@ -175,16 +185,15 @@ fn add_heading<R>(heading: &mut Recorded, id: &str, page: &Page<R>) {
     }
 }
 
-impl<R> Page<R> {
+impl<F, R> Page<F, R> {
+    /// Converts an answer about one definition.
+    pub(crate) fn grouped(self) -> Page<GroupedFacts<F>, Grouped<R>> {
+        self.map(GroupedFacts::One, Grouped::from)
+    }
+
     /// Returns the number of rows on all pages.
     pub(crate) fn n_rows(&self) -> usize {
-        let total = || {
-            self.facts
-                .get("total")
-                .and_then(Value::as_u64)
-                .map(|total| total as usize)
-        };
-        self.n_selected.or_else(total).unwrap_or(self.rows.len())
+        self.n_selected.unwrap_or(self.rows.len())
     }
 
     /// Adds the explanation of a page without answer.

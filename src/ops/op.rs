@@ -1,7 +1,6 @@
 //! The interface of operations: a request runs against a session and returns a page of rows.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::ask::Ask;
 use super::provenance::ProvenanceOut;
@@ -11,13 +10,15 @@ use crate::session::Result;
 
 /// An operation. The implementing type is its request.
 pub(crate) trait Op: Serialize {
+    /// The fields of an answer other than its rows, [`NoFacts`] if there are none.
+    type Facts: Serialize;
     /// The type of a result.
     type Row: Row;
     /// The next step if a tool with this operation exceeds its time limit.
     const WHEN_TOO_SLOW: &'static str = "narrow it down with path, lang or limit";
 
     /// Answers the request.
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<Self::Row>>;
+    fn run(&self, ask: &Ask<'_>) -> Result<Page<Self::Facts, Self::Row>>;
 }
 
 /// One result of an operation. It is serialised as JSON.
@@ -69,12 +70,19 @@ impl Row for NoRows {
     }
 }
 
+/// The fields of answers that have only rows.
+#[derive(Debug, Serialize)]
+pub(crate) struct NoFacts;
+
+/// The type of the answers of an operation.
+pub(crate) type PageOf<O> = Page<<O as Op>::Facts, <O as Op>::Row>;
+
 /// The answer of an operation, or one page of it.
-pub(crate) struct Page<R> {
+pub(crate) struct Page<F, R> {
     /// The provenance of the answer; `None` outside a repository.
     pub(crate) provenance: Option<ProvenanceOut>,
     /// The fields of the answer other than its rows.
-    pub(crate) facts: Map<String, Value>,
+    pub(crate) facts: F,
     /// Text before the rows.
     pub(crate) head: Recorded,
     /// Text after the rows.
@@ -87,7 +95,7 @@ pub(crate) struct Page<R> {
     pub(crate) rows: Vec<R>,
     /// The positions at which pages can begin.
     pub(crate) paging: Paging,
-    /// Number of rows on all pages, if it is not the fact `total`.
+    /// Number of rows on all pages, if it is known.
     pub(crate) n_selected: Option<usize>,
     /// True if nothing was found. The exit status is then 1.
     pub(crate) is_empty: bool,
@@ -128,26 +136,22 @@ impl Paging {
     }
 }
 
-impl Page<NoRows> {
+impl<F> Page<F, NoRows> {
     /// Creates an answer without rows. `facts` are the JSON fields, and `text` is the text output.
-    pub(crate) fn single(
-        provenance: impl Into<Option<ProvenanceOut>>,
-        facts: &impl Serialize,
-        text: Recorded,
-    ) -> Result<Self> {
-        let mut page = Self::new(provenance, Vec::new(), Paging::default()).with_facts(facts)?;
+    pub(crate) fn single(provenance: impl Into<Option<ProvenanceOut>>, facts: F, text: Recorded) -> Self {
+        let mut page = Self::new(provenance, facts, Vec::new(), Paging::default());
         page.head = text;
         page.is_empty = false;
-        Ok(page)
+        page
     }
 }
 
-impl<R> Page<R> {
-    /// Creates a page of `rows`.
-    pub(crate) fn new(provenance: impl Into<Option<ProvenanceOut>>, rows: Vec<R>, paging: Paging) -> Self {
+impl<F, R> Page<F, R> {
+    /// Creates a page of `rows`. `facts` are the other fields of the answer.
+    pub(crate) fn new(provenance: impl Into<Option<ProvenanceOut>>, facts: F, rows: Vec<R>, paging: Paging) -> Self {
         Self {
             provenance: provenance.into(),
-            facts: Map::new(),
+            facts,
             head: Recorded::default(),
             tail: Recorded::default(),
             notes: Vec::new(),
@@ -161,30 +165,21 @@ impl<R> Page<R> {
         }
     }
 
-    /// Converts each row.
-    pub(crate) fn map<T>(self, convert: impl FnMut(R) -> T) -> Page<T> {
+    /// Converts the facts and each row.
+    pub(crate) fn map<G, T>(self, facts: impl FnOnce(F) -> G, row: impl FnMut(R) -> T) -> Page<G, T> {
         Page {
             provenance: self.provenance,
-            facts: self.facts,
+            facts: facts(self.facts),
             head: self.head,
             tail: self.tail,
             notes: self.notes,
             hint: self.hint,
-            rows: self.rows.into_iter().map(convert).collect(),
+            rows: self.rows.into_iter().map(row).collect(),
             paging: self.paging,
             n_selected: self.n_selected,
             is_empty: self.is_empty,
             is_unfinished: self.is_unfinished,
             cannot_tell: self.cannot_tell,
         }
-    }
-
-    /// Sets the fields other than the rows.
-    pub(crate) fn with_facts(self, facts: &impl Serialize) -> Result<Self> {
-        let facts = match serde_json::to_value(facts)? {
-            Value::Object(facts) => facts,
-            _ => Map::new(),
-        };
-        Ok(Self { facts, ..self })
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ask::{Ask, CHARACTERS_PER_TOKEN, Detail, FileSelection, KindSelection, path_text};
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::paths::inside;
 use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
@@ -82,7 +82,7 @@ pub(crate) enum OutlineView {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     path: String,
     view: OutlineView,
     #[serde(flatten)]
@@ -182,9 +182,10 @@ pub(crate) struct ImportOut {
 }
 
 impl Op for Outline {
+    type Facts = Facts;
     type Row = OutlineRow;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<OutlineRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let kinds = self.kinds()?;
         let is_listed = self.view == Some(OutlineView::Tree) && ask.common.characters.is_some();
         let file = self.file(ask);
@@ -369,7 +370,7 @@ impl Outlined<'_> {
         Ok((rows, more))
     }
 
-    fn page(&self, rows: Vec<OutlineRow>, more: More, mut provenance: ProvenanceOut) -> Result<Page<OutlineRow>> {
+    fn page(&self, rows: Vec<OutlineRow>, more: More, mut provenance: ProvenanceOut) -> Result<PageOf<Outline>> {
         if self.view == OutlineView::Headings {
             self.note_missing_headings(&mut provenance);
         }
@@ -382,12 +383,13 @@ impl Outlined<'_> {
         let n_before = self.question.n_before();
         let rest = rows.len().saturating_sub(n_before);
         let paging = Paging::numbered(self.question.key(), n_before, rest, self.ask.limit(usize::MAX));
-        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
+        let mut page = Page::new(provenance, facts, Vec::new(), paging);
+        page.n_selected = page.facts.total;
         let More {
             summary,
             tokens,
             left_out,
-        } = &facts.more;
+        } = &page.facts.more;
         page.is_empty = self.files.is_empty() || rows.is_empty() && summary.is_none();
         if page.is_empty {
             page.notes.push("nothing found".to_owned());

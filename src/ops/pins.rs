@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ask::Ask;
-use super::op::{Op, Page, Paging, Row};
+use super::op::{NoFacts, Op, Page, PageOf, Paging, Row};
 use super::question::beside;
 use super::sink::Sink;
 use crate::session::{Context as _, OpError, Result, Workspace};
@@ -41,9 +41,10 @@ pub(crate) struct PinOut {
 }
 
 impl Op for Pins {
+    type Facts = NoFacts;
     type Row = PinOut;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<PinOut>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let workspace = &ask.session.workspace;
         for reference in &self.unpin {
             ask.session.checked(reference)?;
@@ -61,7 +62,7 @@ impl Op for Pins {
         }
         let pins = workspace.pins()?;
         let rows = pins.iter().map(|pin| PinOut::new(workspace, pin)).collect();
-        let mut page = Page::new(beside(ask), rows, Paging::default());
+        let mut page = Page::new(beside(ask), NoFacts, rows, Paging::default());
         page.is_empty = false;
         if self.dry_run {
             page.notes.push("nothing was changed; current pins:".to_owned());

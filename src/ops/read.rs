@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ask::{Ask, Detail, FileSelection, path_text};
 use super::docs::DOCUMENT_LANGUAGES;
 use super::notes::outdated;
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
@@ -51,7 +51,7 @@ pub(crate) struct Read {
 
 /// The fields of the answer.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     path: String,
     blob: String,
     language: &'static str,
@@ -76,10 +76,11 @@ pub(crate) struct Part {
 }
 
 impl Op for Read {
+    type Facts = Facts;
     type Row = Part;
     const WHEN_TOO_SLOW: &'static str = "read fewer lines, as target=path:10-60";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<Part>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let workspace = &ask.session.workspace;
         let place = &*inside(workspace, &self.target);
         let here = inside_here(workspace, &self.target);
@@ -139,7 +140,8 @@ impl Op for Read {
             ));
         }
         let (rows, paging) = page(&outcome, &question, ask);
-        let mut page = Page::new(question.provenance_of_files(), rows, paging).with_facts(&facts)?;
+        let mut page = Page::new(question.provenance_of_files(), facts, rows, paging);
+        let facts = &page.facts;
         page.is_empty = false;
         if !is_command {
             page.head = Recorded::of(|out| {

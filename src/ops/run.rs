@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Ask;
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::question::beside;
 use super::sink::{Recorded, Sink, Style};
 use crate::config::CommandLine;
@@ -100,8 +100,8 @@ enum Ended {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts<'a> {
-    command: &'a [String],
+pub(crate) struct Facts {
+    command: Vec<String>,
     ended: Ended,
     exit_code: Option<i32>,
     ran_ms: u64,
@@ -141,10 +141,11 @@ impl Row for RunRow {
 }
 
 impl Op for Run {
+    type Facts = Option<Facts>;
     type Row = RunRow;
     const WHEN_TOO_SLOW: &'static str = "lines shows what it printed until it was stopped";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<RunRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         if ask.common.reference != "WORKTREE" {
             return Err(OpError::new("commands run in the worktree only", "omit the revision"));
         }
@@ -184,7 +185,7 @@ impl Op for Run {
 
 impl Run {
     /// Returns the requested lines of an output, or its last ones.
-    fn page(&self, ask: &Ask<'_>, kept: &Kept) -> Result<Page<RunRow>> {
+    fn page(&self, ask: &Ask<'_>, kept: &Kept) -> Result<PageOf<Run>> {
         let lines: Vec<&str> = kept.text.lines().collect();
         let not_kept = kept.n_lines_before as usize;
         let total = not_kept.saturating_add(lines.len());
@@ -206,7 +207,7 @@ impl Run {
             })
             .collect();
         let facts = Facts {
-            command: &kept.command,
+            command: kept.command.clone(),
             ended: kept.ended,
             exit_code: kept.exit_code,
             ran_ms: kept.ran_ms,
@@ -214,20 +215,21 @@ impl Run {
             not_kept,
         };
         let paging = Paging::numbered(ask.key(state), start, rows.len(), limit);
-        let mut page = Page::new(beside(ask), rows, paging).with_facts(&facts)?;
-        page.head = Recorded::of(|out| out.line(&facts.to_text(start)));
+        let text = facts.to_text(start);
+        let mut page = Page::new(beside(ask), Some(facts), rows, paging);
+        page.head = Recorded::of(|out| out.line(&text));
         if range.is_some() && first >= total {
             page.notes
                 .push(format!("line {} is past the end: there are {total} lines", first + 1));
         }
-        page.n_selected = range.map(|_| end.saturating_sub(first.max(not_kept)));
+        page.n_selected = Some(range.map_or(total, |_| end.saturating_sub(first.max(not_kept))));
         page.is_empty = kept.exit_code != Some(0);
         page.is_unfinished = kept.exit_code.is_none();
         Ok(page)
     }
 }
 
-impl Facts<'_> {
+impl Facts {
     /// Describes the end of the command, and which lines at the start of the output are not shown.
     fn to_text(&self, n_before: usize) -> String {
         let ended = match (self.ended, self.exit_code) {
@@ -238,7 +240,7 @@ impl Facts<'_> {
             (Ended::Interrupted, _) => "was interrupted".to_owned(),
         };
         let seconds = Duration::from_millis(self.ran_ms).as_secs_f64();
-        let mut text = format!("{} {ended} after {seconds:.1} s", quoted(self.command));
+        let mut text = format!("{} {ended} after {seconds:.1} s", quoted(&self.command));
         if self.ended == Ended::TooLong {
             text.push_str(", the limit run.timeout_s");
         }
@@ -282,7 +284,7 @@ fn command<'a>(ask: &Ask<'a>, name: Name) -> Option<&'a CommandLine> {
     setting.value.as_ref()
 }
 
-fn configured(ask: &Ask<'_>) -> Result<Page<RunRow>> {
+fn configured(ask: &Ask<'_>) -> Result<PageOf<Run>> {
     let row = |name: Name| {
         Some(RunRow::Configured {
             name: name.text(),
@@ -291,7 +293,7 @@ fn configured(ask: &Ask<'_>) -> Result<Page<RunRow>> {
     };
     let rows: Vec<RunRow> = Name::ALL.into_iter().filter_map(row).collect();
     let paging = Paging::numbered(None, 0, rows.len(), usize::MAX);
-    let mut page = Page::new(beside(ask), rows, paging);
+    let mut page = Page::new(beside(ask), None, rows, paging);
     if page.is_empty {
         page.notes.push("no commands are configured".to_owned());
         page.hint = Some(how_to_configure(Name::Test));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, FileSelection};
 use super::gc::CausesOut;
-use super::op::{NoRows, Op, Page};
+use super::op::{NoRows, Op, Page, PageOf};
 use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink};
@@ -43,7 +43,7 @@ pub(crate) struct Status {
 
 /// The fields of the answer.
 #[derive(Debug, Default, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     sidecar: String,
     /// One of `none`, `behind`, `other_settings`, `damaged` and `up_to_date`.
     index: &'static str,
@@ -90,9 +90,10 @@ struct PreciseOut {
 }
 
 impl Op for Status {
+    type Facts = Facts;
     type Row = NoRows;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<NoRows>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let workspace = &*ask.session.workspace;
         let reference = ask.session.checked(&ask.common.reference)?;
         let target = workspace.target(reference)?;
@@ -131,7 +132,7 @@ impl Op for Status {
             }
             facts.render(out);
         });
-        Page::single(provenance, &facts, text)
+        Ok(Page::single(provenance, facts, text))
     }
 }
 

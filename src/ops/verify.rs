@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Ask;
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{Depth, Derived, Finding, Loose, Repair, Verification};
@@ -51,7 +51,7 @@ pub(crate) struct Verify {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     sidecar: String,
     /// One of `none`, `sound`, `partial`, `damaged`, `repaired` and `unfinished`.
     health: &'static str,
@@ -78,17 +78,19 @@ pub(crate) struct FindingOut {
 }
 
 impl Op for Verify {
+    type Facts = Facts;
     type Row = FindingOut;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<FindingOut>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let deadline = self
             .max_duration
             .map(|seconds| ask.call.began + Duration::from_secs(seconds));
         let (facts, rows) = self.verified(ask, ask.call.ctx.until(deadline))?;
-        let mut page = Page::new(beside(ask), rows, Paging::default()).with_facts(&facts)?;
+        let mut page = Page::new(beside(ask), facts, rows, Paging::default());
+        let facts = &page.facts;
         page.head = Recorded::of(|out| facts.render_head(out));
         page.tail = Recorded::of(|out| facts.render_tail(out));
-        page.hint = facts.hint().map(str::to_owned).or_else(|| unranked(ask, &facts));
+        page.hint = facts.hint().map(str::to_owned).or_else(|| unranked(ask, facts));
         page.is_empty = matches!(facts.health, "damaged" | "repaired");
         page.is_unfinished = facts.health == "unfinished";
         Ok(page)

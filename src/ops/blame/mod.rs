@@ -14,8 +14,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, path_text};
-use super::grouped::{Grouped, Part, answer_each};
-use super::op::{Op, Page, Paging};
+use super::grouped::{Grouped, GroupedFacts, Part, answer_each};
+use super::op::{Op, Page, PageOf, Paging};
 use super::record::Past;
 use super::sink::{Recorded, Sink, Style};
 use super::target::{CandidateTarget, Target, Targets, render_candidates};
@@ -89,12 +89,12 @@ pub(crate) enum BlameBy {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts<'a> {
-    target: &'a BlameTargetOut,
+pub(crate) struct Facts {
+    target: BlameTargetOut,
     by: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     basis: Option<&'static str>,
-    candidates: &'a [CandidateTarget],
+    candidates: Vec<CandidateTarget>,
     total: usize,
 }
 
@@ -120,10 +120,11 @@ struct Answer {
 }
 
 impl Op for Blame {
+    type Facts = GroupedFacts<Facts>;
     type Row = Grouped<BlameRow>;
     const WHEN_TOO_SLOW: &'static str = "ask about a file, a definition or lines instead of a directory";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<BlameRow>>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         // Git itself blames files. Only directories and deleted files need recorded commits.
         let mut past = Past::of(ask, Duration::ZERO)?;
         let mut answered = self.answer(ask, &past)?;
@@ -141,7 +142,7 @@ impl Op for Blame {
 
 impl Blame {
     /// Returns the answer, or `None` if commits have to be recorded first.
-    fn answer(&self, ask: &Ask<'_>, past: &Past<'_>) -> Result<Option<Page<Grouped<BlameRow>>>> {
+    fn answer(&self, ask: &Ask<'_>, past: &Past<'_>) -> Result<Option<PageOf<Self>>> {
         past.with_targets(|targets| {
             let typed = without_placeholders(&self.target);
             let target = targets.find(OsStr::from_bytes(&typed))?;
@@ -157,7 +158,7 @@ impl Blame {
                 Target::Many(candidates) => candidates,
                 target => {
                     let page = question.answer(target)?.page(ask, past, part)?;
-                    return Ok(Some(page.map(Grouped::from)));
+                    return Ok(Some(page.grouped()));
                 }
             };
             let many = Answer::about_many(&candidates);
@@ -166,9 +167,10 @@ impl Blame {
                 let mut page = many.page(ask, past, part)?;
                 let error = TargetError::ambiguous(&self.target, ids, |id| format!("blame {id}"));
                 page.explain(ask, error.listed());
-                return Ok(Some(page.map(Grouped::from)));
+                return Ok(Some(page.grouped()));
             }
-            let facts = many.page(ask, past, part)?.facts;
+            let many = many.page(ask, past, part)?.facts;
+            let facts = |total| Facts { total, ..many };
             let mut basis = Vec::new();
             let mut page = answer_each(&ids, part, ask.key(past.state()), facts, |at, part| {
                 let answer = question.answer(Target::Symbol(candidates[at].key.clone()))?;
@@ -208,22 +210,24 @@ impl Answer {
     }
 
     /// Returns a page with a range of the rows.
-    fn page(self, ask: &Ask<'_>, past: &Past<'_>, part: Part) -> Result<Page<BlameRow>> {
+    fn page(self, ask: &Ask<'_>, past: &Past<'_>, part: Part) -> Result<Page<Facts, BlameRow>> {
         let mut provenance = past.provenance([past.opened.notes.clone(), self.incomplete].concat());
         self.notes.into_iter().for_each(|note| provenance.also_note(note));
         let facts = Facts {
-            target: &self.target,
+            target: self.target,
             by: self.by,
             basis: self.basis,
-            candidates: &self.candidates,
+            candidates: self.candidates,
             total: self.rows.len(),
         };
         let rest = facts.total.saturating_sub(part.skip);
         let paging = Paging::numbered(ask.key(past.state()), part.skip, rest, part.limit);
-        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
-        page.is_empty = self.rows.is_empty() && self.candidates.is_empty();
+        let mut page = Page::new(provenance, facts, Vec::new(), paging);
+        let facts = &page.facts;
+        page.n_selected = Some(facts.total);
+        page.is_empty = self.rows.is_empty() && facts.candidates.is_empty();
         page.head = Recorded::of(|out| {
-            render_candidates(&self.candidates, out);
+            render_candidates(&facts.candidates, out);
             if let Some(sentence) = basis_sentence(self.basis) {
                 render_basis(sentence, out);
             }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::ask::{Ask, FileSelection, path_text};
 use super::blame::{OwnerOut, owner_out};
 use super::graph::{Affected, ImpactTotals, ReachedOut};
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::provenance::ProvenanceOut;
 use super::reaching::reaching;
 use super::sink::Sink;
@@ -99,9 +99,9 @@ impl DiffWith {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts<'a> {
-    from: SideOut<'a>,
-    to: SideOut<'a>,
+pub(crate) struct Facts {
+    from: SideOut,
+    to: SideOut,
     by: DiffBy,
     total: usize,
     added_lines: u32,
@@ -112,9 +112,9 @@ struct Facts<'a> {
 
 /// One of the two compared states.
 #[derive(Debug, Serialize)]
-struct SideOut<'a> {
+struct SideOut {
     #[serde(rename = "ref")]
-    reference: &'a str,
+    reference: String,
     commit: Option<String>,
 }
 
@@ -147,10 +147,11 @@ pub(crate) struct Compared {
 }
 
 impl Op for Diff {
+    type Facts = Facts;
     type Row = DiffRow;
     const WHEN_TOO_SLOW: &'static str = "narrow it down with path, or compare with by=file";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<DiffRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let (from, to) = self.sides(ask)?;
         let (changes, n_hidden) = self.changes(ask, &from, &to)?;
         let workspace = &ask.session.workspace;
@@ -199,8 +200,10 @@ impl Op for Diff {
         let n_before = ask.n_before(state)?;
         let rest = facts.total.saturating_sub(n_before);
         let paging = Paging::numbered(ask.key(state), n_before, rest, ask.limit(usize::MAX));
-        let mut page = Page::new(provenance, Vec::new(), paging).with_facts(&facts)?;
-        page.is_empty = facts.total == 0;
+        let total = facts.total;
+        let mut page = Page::new(provenance, facts, Vec::new(), paging);
+        page.n_selected = Some(total);
+        page.is_empty = total == 0;
         page.notes = notes;
         page.rows = files
             .into_iter()
@@ -319,7 +322,7 @@ fn owners(
     Ok(rows.collect())
 }
 
-fn notes(facts: &Facts<'_>, n_files: usize) -> Vec<String> {
+fn notes(facts: &Facts, n_files: usize) -> Vec<String> {
     let mut notes = vec![format!(
         "{} to {}: {}, +{} -{}",
         facts.from.reference,

@@ -20,10 +20,10 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn out(&self) -> SideOut<'_> {
+    pub(super) fn out(&self) -> SideOut {
         let commit = self.target.and_then(|target| target.commit);
         SideOut {
-            reference: &self.reference,
+            reference: self.reference.clone(),
             commit: commit.map(|commit| commit.to_string()),
         }
     }

@@ -23,7 +23,7 @@ pub(super) use self::mention::DOCUMENT_LANGUAGES;
 use self::mention::Markup;
 use self::present::Present;
 use super::ask::{Ask, FileSelection, path_text};
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::question::{About, Question};
 use super::record::Past;
 use super::sink::Sink;
@@ -87,8 +87,8 @@ pub(crate) enum DocsOp {
 }
 
 /// The fields of the answer other than its rows.
-#[derive(Debug, Default, Serialize)]
-struct Facts {
+#[derive(Debug, Serialize)]
+pub(crate) struct Facts {
     /// Number of findings or listed documents.
     total: usize,
     /// Number of documents that were read.
@@ -122,11 +122,12 @@ impl Docs {
 }
 
 impl Op for Docs {
+    type Facts = Facts;
     type Row = DocsRow;
     const WHEN_TOO_SLOW: &'static str =
         "index history=true traces definitions once; or audit fewer documents with path";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let is_filtered = self.kind.is_some() || self.status.is_some();
         match self.op {
             DocsOp::Audit if is_filtered => Err(OpError::new(
@@ -149,7 +150,7 @@ impl Docs {
         Question::new(ask, &About::unindexed_files(&selection))
     }
 
-    fn list(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
+    fn list(&self, ask: &Ask<'_>) -> Result<PageOf<Docs>> {
         let question = self.question(ask)?;
         let documents = listed::documents(&question)?;
         let n_documents = documents.len();
@@ -163,7 +164,7 @@ impl Docs {
             documents: n_documents,
             mentions: 0,
         };
-        let mut page = paged(ask, &question, rows, &facts)?;
+        let mut page = paged(ask, &question, rows, facts)?;
         if page.is_empty {
             page.notes.extend(question.why_nothing());
             page.hint = Some("a document has a kind and a status in its front matter: kind: decision".to_owned());
@@ -171,7 +172,7 @@ impl Docs {
         Ok(page)
     }
 
-    fn audit(&self, ask: &Ask<'_>) -> Result<Page<DocsRow>> {
+    fn audit(&self, ask: &Ask<'_>) -> Result<PageOf<Docs>> {
         if self.fix && ask.session.checked(&ask.common.reference)? != "WORKTREE" {
             return Err(OpError::new(
                 "only documents of the worktree can be fixed",
@@ -230,9 +231,10 @@ impl Docs {
             .into_iter()
             .map(|finding| DocsRow::Finding(Box::new(finding)))
             .collect();
-        let mut page = paged(ask, &question, rows, &facts)?;
+        let mut page = paged(ask, &question, rows, facts)?;
         page.is_empty = n_left == 0;
         page.is_unfinished = n_left == 0 && !incomplete.is_empty();
+        let facts = &page.facts;
         if facts.total == 0 {
             let (mentions, documents) = (count(facts.mentions, "mention"), count(facts.documents, "document"));
             page.notes
@@ -245,7 +247,7 @@ impl Docs {
     }
 }
 
-fn paged(ask: &Ask<'_>, question: &Question<'_>, rows: Vec<DocsRow>, facts: &Facts) -> Result<Page<DocsRow>> {
+fn paged(ask: &Ask<'_>, question: &Question<'_>, rows: Vec<DocsRow>, facts: Facts) -> Result<PageOf<Docs>> {
     let state = question.view().digest();
     let n_before = ask.n_before(state)?;
     let (n_all, limit) = (rows.len(), ask.limit(DEFAULT_LIMIT));
@@ -254,7 +256,9 @@ fn paged(ask: &Ask<'_>, question: &Question<'_>, rows: Vec<DocsRow>, facts: &Fac
     if n_before + rows.len() < n_all {
         paging.end = Some(((n_before + rows.len()) as u32, 0));
     }
-    Page::new(question.provenance_of_files(), rows, paging).with_facts(facts)
+    let mut page = Page::new(question.provenance_of_files(), facts, rows, paging);
+    page.n_selected = Some(n_all);
+    Ok(page)
 }
 
 /// Reads the documents to audit. Also returns the number of those that cannot be read as text.

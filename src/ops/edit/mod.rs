@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Ask;
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::beside;
 use super::sink::{Recorded, Sink, Style};
@@ -48,7 +48,7 @@ pub(crate) struct Edit {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     dry_run: bool,
     files: Vec<FileOut>,
     /// Files of an earlier edit that was interrupted, and is complete now.
@@ -96,10 +96,11 @@ impl Row for PatchOut {
 }
 
 impl Op for Edit {
+    type Facts = Facts;
     type Row = PatchOut;
     const WHEN_TOO_SLOW: &'static str = "use diff to see whether the files were changed before you repeat it";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<PatchOut>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         self.batch().check()?;
         let mut writer = Writer::new(ask, self.dry_run)?;
         let edited = self.edited(&mut writer.files)?;
@@ -142,7 +143,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Replaces the files, all or none, and returns the answer with the patches.
-    pub(crate) fn write(mut self, edited: &[Edited]) -> Result<Page<PatchOut>> {
+    pub(crate) fn write(mut self, edited: &[Edited]) -> Result<PageOf<Edit>> {
         let ask = self.files.ask;
         if let Some(rewriter) = &mut self.rewriter {
             if ask.call.ctx.is_interrupted() {
@@ -159,7 +160,7 @@ impl<'a> Writer<'a> {
         }
         let completed = self.rewriter.iter().flat_map(|rewriter| rewriter.completed());
         let completed = completed.map(|path| path.to_text().into_owned()).collect();
-        page(ask, self.rewriter.is_none(), edited, completed)
+        Ok(page(ask, self.rewriter.is_none(), edited, completed))
     }
 }
 
@@ -291,7 +292,7 @@ impl Files<'_> {
     }
 }
 
-fn page(ask: &Ask<'_>, dry_run: bool, edited: &[Edited], completed: Vec<String>) -> Result<Page<PatchOut>> {
+fn page(ask: &Ask<'_>, dry_run: bool, edited: &[Edited], completed: Vec<String>) -> PageOf<Edit> {
     let is_command = ask.common.characters.is_none();
     let out = |file: &Edited| FileOut {
         path: file.path.to_text().into_owned(),
@@ -317,8 +318,10 @@ fn page(ask: &Ask<'_>, dry_run: bool, edited: &[Edited], completed: Vec<String>)
     };
     let rows: Vec<PatchOut> = edited.iter().map(row).collect();
     let n_rows = rows.len();
-    let mut page = Page::new(beside(ask), rows, Paging::numbered(None, 0, n_rows, usize::MAX)).with_facts(&facts)?;
-    page.notes.extend(facts.warnings);
+    let paging = Paging::numbered(None, 0, n_rows, usize::MAX);
+    let mut page = Page::new(beside(ask), facts, rows, paging);
+    let facts = &page.facts;
+    page.notes.extend(facts.warnings.iter().cloned());
     if !facts.completed.is_empty() {
         let files = count(facts.completed.len(), "file");
         page.notes.push(format!(
@@ -341,5 +344,5 @@ fn page(ask: &Ask<'_>, dry_run: bool, edited: &[Edited], completed: Vec<String>)
             }
         });
     }
-    Ok(page)
+    page
 }

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use serde::Serialize;
-
 use super::account::Account;
+use super::facts::{EdgeFacts, GraphFacts, PathFacts};
 use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
 use super::{GraphOp, Lookup, generated};
@@ -20,20 +19,6 @@ use crate::snapshot::FileId;
 
 /// Maximum number of definitions that a walk visits.
 const MAX_VISITED: usize = 20_000;
-
-/// The fields of an answer about a definition.
-#[derive(Debug, Serialize)]
-struct Facts {
-    /// The id of the target.
-    target: String,
-    /// True if there are no certain results, but there could be some.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    uncertain: bool,
-    #[serde(flatten)]
-    account: Account,
-    /// Number of results at each depth.
-    depths: Vec<usize>,
-}
 
 /// A site with its distance from the target.
 struct Step {
@@ -73,7 +58,7 @@ impl Walk {
 
 impl Lookup<'_> {
     /// Answers what is asked about one definition.
-    pub(super) fn edges(&self, found: &FoundDefinition) -> Result<Page<GraphRow>> {
+    pub(super) fn edges(&self, found: &FoundDefinition) -> Result<Page<GraphFacts, GraphRow>> {
         let of = found.def();
         let mut walk = Walk {
             steps: Vec::new(),
@@ -268,7 +253,13 @@ impl Lookup<'_> {
         }
     }
 
-    fn walked(&self, of: &FoundDefinition, mut walk: Walk, noun: &str, shown: (bool, bool)) -> Result<Page<GraphRow>> {
+    fn walked(
+        &self,
+        of: &FoundDefinition,
+        mut walk: Walk,
+        noun: &str,
+        shown: (bool, bool),
+    ) -> Result<Page<GraphFacts, GraphRow>> {
         let mut depths: Vec<usize> = Vec::new();
         for step in walk.steps.iter().filter(|step| step.site.tier.is_sure()) {
             depths.resize(depths.len().max(step.depth as usize), 0);
@@ -290,13 +281,13 @@ impl Lookup<'_> {
             line += &format!(" · by depth {}", depths.join(", "));
         }
         let is_uncertain = walk.account.is_uncertain();
-        let facts = Facts {
+        let facts = EdgeFacts {
             target: of.id.clone(),
             uncertain: is_uncertain,
             account: walk.account,
             depths,
         };
-        let mut page = self.stepped(walk.steps, shown, &facts)?;
+        let mut page = self.stepped(walk.steps, shown, GraphFacts::Edges(facts))?;
         page.is_unfinished |= page.is_empty && is_uncertain;
         page.notes = walk.notes;
         page.head = Recorded::of(|out| out.whole_line(&line));
@@ -304,7 +295,7 @@ impl Lookup<'_> {
     }
 
     /// Returns a page of steps.
-    fn stepped(&self, steps: Vec<Step>, shown: (bool, bool), facts: &impl Serialize) -> Result<Page<GraphRow>> {
+    fn stepped(&self, steps: Vec<Step>, shown: (bool, bool), facts: GraphFacts) -> Result<Page<GraphFacts, GraphRow>> {
         let n_all = steps.len();
         let of_page: Vec<Step> = self.part.of(steps);
         let mut wish = Wish::default();
@@ -322,7 +313,7 @@ impl Lookup<'_> {
             .iter()
             .map(|step| GraphRow::Edge(self.edge(step, &places, shown)))
             .collect();
-        self.page(rows, n_all, facts)
+        Ok(self.page(rows, n_all, facts))
     }
 
     fn edge(&self, step: &Step, places: &Places, shown: (bool, bool)) -> EdgeOut {
@@ -346,7 +337,7 @@ impl Lookup<'_> {
     }
 
     /// Finds the shortest chain of sure calls from one definition to another.
-    pub(super) fn path(&self, first: &FoundDefinition, last: &FoundDefinition) -> Result<Page<GraphRow>> {
+    pub(super) fn path(&self, first: &FoundDefinition, last: &FoundDefinition) -> Result<Page<GraphFacts, GraphRow>> {
         let (from, to) = (first.def(), last.def());
         let (came_by, n_visited) = self.calls_between(from, to);
         let mut steps = Vec::new();
@@ -384,7 +375,7 @@ impl Lookup<'_> {
             total: steps.len(),
             definitions_followed: n_visited,
         };
-        let mut page = self.stepped(steps, (true, true), &facts)?;
+        let mut page = self.stepped(steps, (true, true), GraphFacts::Path(facts))?;
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
@@ -414,15 +405,6 @@ impl Lookup<'_> {
         }
         (came_by, n_visited)
     }
-}
-
-/// The fields of an answer about a path.
-#[derive(Debug, Serialize)]
-struct PathFacts {
-    target: String,
-    to: String,
-    total: usize,
-    definitions_followed: usize,
 }
 
 /// Returns true for references that run what they refer to.

@@ -4,8 +4,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use rayon::prelude::*;
-use serde::Serialize;
 
+use super::facts::{CycleFacts, GraphFacts, ImportFacts};
 use super::places::{Places, Wish};
 use super::rows::{CycleOut, GraphRow, ImportOut};
 use super::{GraphOp, Lookup};
@@ -20,42 +20,9 @@ use crate::query::{is_folder, unknown_path};
 use crate::session::Result;
 use crate::snapshot::FileId;
 
-/// The fields of an answer about imports.
-#[derive(Debug, Default, Serialize)]
-struct Facts {
-    /// Number of imports.
-    total: usize,
-    /// Number of files with these imports.
-    files: usize,
-    /// Number of imports of something outside of the repository.
-    outside: usize,
-    /// Number of imports that could not be resolved; with a target that is imported, of those that could mean it.
-    unknown: usize,
-    /// The same, by language.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    unknown_by_language: BTreeMap<&'static str, usize>,
-    /// True if no imports were found, but some could not be resolved.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    uncertain: bool,
-}
-
-/// The fields of an answer about cycles.
-#[derive(Debug, Serialize)]
-struct CycleFacts {
-    total: usize,
-    files: usize,
-    imports: usize,
-    /// Number of imports that could not be resolved, by language.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    unknown_by_language: BTreeMap<&'static str, usize>,
-    /// True if no cycles were found, but some imports could not be resolved.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    uncertain: bool,
-}
-
 impl Lookup<'_> {
     /// Lists the imports of files, or the imports of other files that import them.
-    pub(super) fn imports(&self) -> Result<Page<GraphRow>> {
+    pub(super) fn imports(&self) -> Result<Page<GraphFacts, GraphRow>> {
         let mut of = self.files_of_target()?;
         of.sort_unstable();
         let is_importers = self.request.op == GraphOp::Importers;
@@ -77,7 +44,7 @@ impl Lookup<'_> {
         if is_importers {
             sites.retain(|site| !is_inside(site.file) && of.iter().any(|file| site.imported.includes(*file)));
         }
-        let facts = Facts {
+        let facts = ImportFacts {
             total: sites.len(),
             files: sites.iter().map(|site| site.file).collect::<BTreeSet<_>>().len(),
             outside: sites.iter().filter(|site| site.imported == Imported::Outside).count(),
@@ -105,8 +72,9 @@ impl Lookup<'_> {
             .iter()
             .map(|site| GraphRow::Import(self.import(site, &places)))
             .collect();
-        let mut page = self.page(rows, sites.len(), &facts)?;
-        page.is_unfinished |= facts.uncertain;
+        let is_uncertain = facts.uncertain;
+        let mut page = self.page(rows, sites.len(), GraphFacts::Imports(facts));
+        page.is_unfinished |= is_uncertain;
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
@@ -215,7 +183,7 @@ impl Lookup<'_> {
     }
 
     /// Lists the sets of files that import each other.
-    pub(super) fn cycles(&self) -> Result<Page<GraphRow>> {
+    pub(super) fn cycles(&self) -> Result<Page<GraphFacts, GraphRow>> {
         let sites = self.all_imports();
         let mut edges: BTreeMap<FileId, BTreeSet<FileId>> = BTreeMap::new();
         for site in &sites {
@@ -258,8 +226,9 @@ impl Lookup<'_> {
         };
         line += &not_resolved(&facts.unknown_by_language);
         let n_rows = rows.len();
-        let mut page = self.page(rows, n_rows, &facts)?;
-        page.is_unfinished |= facts.uncertain;
+        let is_uncertain = facts.uncertain;
+        let mut page = self.page(rows, n_rows, GraphFacts::Cycles(facts));
+        page.is_unfinished |= is_uncertain;
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Lookup;
 use super::edges::is_call;
+use super::facts::{FlowFacts, GraphFacts};
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
 use crate::link::{DefId, Tier};
@@ -40,25 +41,6 @@ pub(crate) struct FlowOut {
     candidates: usize,
 }
 
-/// The fields of the answer.
-#[derive(Debug, Default, Serialize)]
-struct Facts {
-    /// The id of the target.
-    target: String,
-    /// Number of definitions in the tree.
-    total: usize,
-    /// Number of definitions at each depth.
-    depths: Vec<usize>,
-    /// Number of calls in these definitions that only have candidates.
-    candidates: usize,
-    /// Number of calls of something outside of the repository.
-    outside: usize,
-    /// Number of calls of which nothing is known.
-    unknown: usize,
-    /// True if the tree has more definitions than are listed.
-    is_cut: bool,
-}
-
 /// A node of the tree.
 struct Node {
     of: DefId,
@@ -88,10 +70,10 @@ impl FlowOut {
 
 impl Lookup<'_> {
     /// Shows what a definition calls as a tree. Each definition is listed once, as near to the target as possible.
-    pub(super) fn flow(&self, of: &FoundDefinition) -> Result<Page<GraphRow>> {
-        let mut facts = Facts {
+    pub(super) fn flow(&self, of: &FoundDefinition) -> Result<Page<GraphFacts, GraphRow>> {
+        let mut facts = FlowFacts {
             target: of.id.clone(),
-            ..Facts::default()
+            ..FlowFacts::default()
         };
         let nodes = self.called(of.def(), &mut facts)?;
         for node in &nodes {
@@ -123,7 +105,7 @@ impl Lookup<'_> {
         }
         let places = wish.read(&self.question.sources())?;
         let rows = of_page.iter().filter_map(|node| self.flow_out(node, &nodes, &places));
-        let mut page = self.page(rows.map(GraphRow::Flow).collect(), facts.total, &facts)?;
+        let mut page = self.page(rows.map(GraphRow::Flow).collect(), facts.total, GraphFacts::Flow(facts));
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }
@@ -145,7 +127,7 @@ impl Lookup<'_> {
     }
 
     /// Follows calls from a definition, nearest first. The first node is the definition.
-    fn called(&self, of: DefId, facts: &mut Facts) -> Result<Vec<Node>> {
+    fn called(&self, of: DefId, facts: &mut FlowFacts) -> Result<Vec<Node>> {
         let max_depth = match self.request.depth {
             Some(0) => u32::MAX,
             depth => depth.unwrap_or(DEFAULT_DEPTH),

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use super::account::in_hidden_code;
+use super::facts::{GraphFacts, ImpactFacts};
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
 use super::{CiList, Lookup};
@@ -155,7 +156,7 @@ impl ImpactTotals {
 
 impl Lookup<'_> {
     /// Answers what depends on a definition, or on the changes between two states.
-    pub(super) fn impact(&self, of: Option<&FoundDefinition>) -> Result<Page<GraphRow>> {
+    pub(super) fn impact(&self, of: Option<&FoundDefinition>) -> Result<Page<GraphFacts, GraphRow>> {
         let typed = self.request.target.as_deref().unwrap_or_default();
         let max_depth = match self.request.depth {
             None | Some(0) => u32::MAX,
@@ -197,7 +198,7 @@ impl Lookup<'_> {
         let rows: Vec<GraphRow> = rows.filter(is_shown).map(GraphRow::Reached).collect();
         facts.total = rows.len();
         facts.totals = affected.totals;
-        let mut page = self.page(rows, facts.total, &facts)?;
+        let mut page = self.page(rows, facts.total, GraphFacts::Impact(facts));
         page.provenance = Some(provenance);
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
@@ -234,7 +235,12 @@ impl Lookup<'_> {
 
     /// Lists the tests that a change reaches, sure or not, for another program. It cannot tell which if the change has
     /// effects that are not followed, or if it reaches no test but may reach some.
-    fn tests_to_run(&self, list: CiList, affected: &Affected, provenance: ProvenanceOut) -> Result<Page<GraphRow>> {
+    fn tests_to_run(
+        &self,
+        list: CiList,
+        affected: &Affected,
+        provenance: ProvenanceOut,
+    ) -> Result<Page<GraphFacts, GraphRow>> {
         let mut names: Vec<String> = Vec::new();
         for test in &affected.tests {
             let name = match (list, &test.id) {
@@ -246,16 +252,13 @@ impl Lookup<'_> {
             }
         }
         let rows: Vec<GraphRow> = names.into_iter().map(|name| GraphRow::Test(TestOut { name })).collect();
-        let mut page = Page::new(
-            provenance,
-            Vec::new(),
-            Paging::numbered(None, 0, rows.len(), usize::MAX),
-        );
-        page = page.with_facts(&ImpactFacts {
+        let facts = GraphFacts::Impact(ImpactFacts {
             target: None,
             total: rows.len(),
             totals: affected.totals.clone(),
-        })?;
+        });
+        let paging = Paging::numbered(None, 0, rows.len(), usize::MAX);
+        let mut page = Page::new(provenance, facts, Vec::new(), paging);
         page.is_empty = rows.is_empty();
         let is_complete = page
             .provenance
@@ -286,16 +289,6 @@ impl TestOut {
     pub(super) fn render(&self, out: &mut dyn Sink) {
         out.whole_line(&self.name);
     }
-}
-
-/// The fields of an answer about impact.
-#[derive(Debug, Default, Serialize)]
-struct ImpactFacts {
-    /// The id of the target, or its path; null for the changes between two states.
-    target: Option<String>,
-    total: usize,
-    #[serde(flatten)]
-    totals: ImpactTotals,
 }
 
 /// Finds what changes of definitions reach, in at most `max_depth` steps.

@@ -2,6 +2,7 @@
 
 mod account;
 mod edges;
+mod facts;
 mod files;
 mod flow;
 mod impact;
@@ -16,14 +17,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(crate) use self::edges::is_call;
+use self::facts::{ChoiceFacts, GraphFacts};
 pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, is_test, qualified};
 pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};
 use super::ask::{Ask, FileSelection, WithTests, path_text};
 use super::doubts::{doubts, generated};
-use super::grouped::{Grouped, Part, answer_each, server_not_asked};
-use super::op::{Op, Page, Paging};
+use super::grouped::{Grouped, GroupedFacts, Part, answer_each, server_not_asked};
+use super::op::{Op, Page, PageOf, Paging};
 use super::paths::{name_or_place, path_of};
 use super::precise::Wanted;
 use super::question::{About, Question};
@@ -155,14 +157,6 @@ enum Format {
     Dot,
 }
 
-/// The definitions that a target names.
-#[derive(Debug, Serialize)]
-struct ManyFacts {
-    total: usize,
-    near: Vec<String>,
-    ambiguous: bool,
-}
-
 /// A request that is being answered.
 struct Lookup<'a> {
     request: &'a Graph,
@@ -178,13 +172,14 @@ enum Meant {
     /// Each that it can be about. A path is about two definitions, and some relations are about none.
     Each(Vec<Vec<FoundDefinition>>),
     /// No definition, or too many.
-    Page(Box<Page<GraphRow>>),
+    Page(Box<Page<GraphFacts, GraphRow>>),
 }
 
 impl Op for Graph {
+    type Facts = GroupedFacts<GraphFacts>;
     type Row = Grouped<GraphRow>;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<GraphRow>>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         self.check()?;
         let mut page = match &self.since {
             Some(since) => self.compared(ask, since)?,
@@ -239,7 +234,7 @@ impl Graph {
     }
 
     /// Answers the request for the files of a question.
-    fn answer(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<Page<Grouped<GraphRow>>> {
+    fn answer(&self, ask: &Ask<'_>, question: &Question<'_>) -> Result<PageOf<Self>> {
         let links = question.links();
         let linker = question.linker(&links);
         let part = Part {
@@ -250,12 +245,12 @@ impl Graph {
         let meant = lookup.meant()?;
         let doubts = lookup.doubts(&meant)?;
         let mut page = match meant {
-            Meant::Page(page) => page.map(Grouped::from),
+            Meant::Page(page) => page.grouped(),
             Meant::Each(each) => match each.as_slice() {
-                [one] => lookup.about(one)?.map(Grouped::from),
+                [one] => lookup.about(one)?.grouped(),
                 several => {
                     let ids: Vec<String> = several.iter().map(|ends| id_of(Some(ends))).collect();
-                    let facts = serde_json::Map::new();
+                    let facts = |total| GraphFacts::Several { total };
                     let mut page = answer_each(&ids, part, question.key(), facts, |at, part| {
                         Lookup { part, ..lookup }.about(&several[at])
                     })?;
@@ -365,7 +360,7 @@ impl Lookup<'_> {
     }
 
     /// Answers what the request asks about the definitions at its ends.
-    fn about(&self, ends: &[FoundDefinition]) -> Result<Page<GraphRow>> {
+    fn about(&self, ends: &[FoundDefinition]) -> Result<Page<GraphFacts, GraphRow>> {
         match (self.request.op, ends) {
             (GraphOp::Callers | GraphOp::Callees | GraphOp::Refs | GraphOp::Implementations, [of]) => self.edges(of),
             (GraphOp::Impact, ends) => self.impact(ends.first()),
@@ -451,7 +446,7 @@ impl Lookup<'_> {
     }
 
     /// Returns a page with the definitions that a target can mean.
-    fn choice(&self, typed: &str, outcome: SymbolOutcome) -> Result<Page<GraphRow>> {
+    fn choice(&self, typed: &str, outcome: SymbolOutcome) -> Result<Page<GraphFacts, GraphRow>> {
         let SymbolOutcome {
             definitions,
             found_by,
@@ -462,7 +457,7 @@ impl Lookup<'_> {
         if self.request.ci.is_some() {
             return Err(error.into());
         }
-        let facts = ManyFacts {
+        let facts = ChoiceFacts {
             total: definitions.len(),
             near,
             ambiguous: !definitions.is_empty(),
@@ -470,7 +465,7 @@ impl Lookup<'_> {
         let rows = definitions
             .iter()
             .map(|found| GraphRow::Definition(DefinitionOut::of(self.question.view(), found)));
-        let mut page = self.page(rows.collect(), definitions.len(), &facts)?;
+        let mut page = self.page(rows.collect(), definitions.len(), GraphFacts::Choice(facts));
         if found_by == FoundBy::OtherSpelling && !definitions.is_empty() {
             page.notes.push(OTHER_SPELLING.to_owned());
         }
@@ -497,7 +492,7 @@ impl Lookup<'_> {
     }
 
     /// Returns a page of `rows`, which are all rows or those of the page.
-    fn page(&self, rows: Vec<GraphRow>, n_all: usize, facts: &impl Serialize) -> Result<Page<GraphRow>> {
+    fn page(&self, rows: Vec<GraphRow>, n_all: usize, facts: GraphFacts) -> Page<GraphFacts, GraphRow> {
         let n_before = self.part.skip.min(n_all);
         let rows: Vec<GraphRow> = if rows.len() == n_all { self.part.of(rows) } else { rows };
         let n_rows = rows.len();
@@ -505,10 +500,10 @@ impl Lookup<'_> {
         if n_before + n_rows < n_all {
             paging.end = Some(((n_before + n_rows) as u32, 0));
         }
-        let mut page = Page::new(self.question.provenance(), rows, paging).with_facts(facts)?;
+        let mut page = Page::new(self.question.provenance(), facts, rows, paging);
         page.is_empty = n_all == 0;
         page.n_selected = Some(n_all);
-        Ok(page)
+        page
     }
 }
 
@@ -519,6 +514,6 @@ fn id_of(ends: Option<&Vec<FoundDefinition>>) -> String {
 }
 
 /// Returns true for a page with the definitions that a target can mean.
-fn is_choice<R>(page: &Page<R>) -> bool {
-    page.facts.contains_key("ambiguous")
+fn is_choice(page: &PageOf<Graph>) -> bool {
+    matches!(page.facts, GroupedFacts::One(GraphFacts::Choice(_)))
 }

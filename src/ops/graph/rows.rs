@@ -301,7 +301,7 @@ impl GraphRow {
 }
 
 /// Replaces the text of a page by a diagram of the edges in its first `limit` rows, and adds that text to the notes.
-pub(super) fn draw(page: &mut Page<Grouped<GraphRow>>, limit: usize, format: Format) {
+pub(super) fn draw<F>(page: &mut Page<F, Grouped<GraphRow>>, limit: usize, format: Format) {
     let mut diagram = Diagram {
         format,
         nodes: HashMap::new(),

@@ -2,39 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::facts::{ChangeFacts, GraphFacts};
 use super::rows::GraphRow;
 use super::{DEFAULT_LIMIT, Graph, GraphOp, Lookup, Meant, id_of};
 use crate::model::count::plural;
 use crate::ops::ask::Ask;
-use crate::ops::grouped::{Grouped, Part, answer_each};
-use crate::ops::op::{Page, Paging};
+use crate::ops::grouped::{Part, answer_each};
+use crate::ops::op::{Page, PageOf, Paging};
 use crate::ops::question::{About, Question};
 use crate::ops::sink::Recorded;
 use crate::query::FoundDefinition;
 use crate::session::{OpError, Result};
 
-/// The fields of the answer.
-#[derive(Debug, Serialize)]
-struct Facts<'a> {
-    /// The id of the target.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    since: &'a str,
-    total: usize,
-    added: usize,
-    removed: usize,
-    /// Number of results at the revision.
-    total_now: usize,
-    /// Number of results at `since`.
-    total_then: usize,
-}
-
 impl Graph {
     /// Lists the results that the revision has and `since` lacks, or the reverse.
-    pub(super) fn compared(&self, ask: &Ask<'_>, since: &str) -> Result<Page<Grouped<GraphRow>>> {
+    pub(super) fn compared(&self, ask: &Ask<'_>, since: &str) -> Result<PageOf<Self>> {
         if matches!(
             self.op,
             GraphOp::Impact | GraphOp::Path | GraphOp::Flow | GraphOp::Stats | GraphOp::Export
@@ -62,11 +46,11 @@ impl Graph {
         let then = self.lookup(ask, &old, &old_linker, Part::ALL);
         // The target can exist in only one of the two.
         let each = match (now.meant()?, then.meant()?) {
-            (Meant::Page(page), Meant::Page(_)) => return Ok(page.map(Grouped::from)),
-            (Meant::Page(page), _) if !page.is_empty => return Ok(page.map(Grouped::from)),
+            (Meant::Page(page), Meant::Page(_)) => return Ok(page.grouped()),
+            (Meant::Page(page), _) if !page.is_empty => return Ok(page.grouped()),
             (_, Meant::Page(mut page)) if !page.is_empty => {
                 page.notes.push(format!("at {since}"));
-                return Ok(page.map(Grouped::from));
+                return Ok(page.grouped());
             }
             (Meant::Page(_), Meant::Each(then)) => pairs(Vec::new(), then),
             (Meant::Each(now), Meant::Page(_)) => pairs(now, Vec::new()),
@@ -81,7 +65,7 @@ impl Graph {
         for why in old.provenance().incomplete_because() {
             provenance.also_incomplete(format!("{since}: {why}"));
         }
-        let answer = |at: usize, part: Part| -> Result<Page<GraphRow>> {
+        let answer = |at: usize, part: Part| -> Result<Page<GraphFacts, GraphRow>> {
             let (now_of, then_of) = &each[at];
             let rows = |lookup: &Lookup<'_>, ends: &Option<Ends>| -> Result<Vec<GraphRow>> {
                 Ok(ends
@@ -100,9 +84,9 @@ impl Graph {
             let (total_now, total_then) = (now_rows.len(), then_rows.len());
             let rows = changes(now_rows, then_rows)?;
             let added = rows.iter().filter(|row| row.is_added()).count();
-            let facts = Facts {
+            let facts = ChangeFacts {
                 target: target.map(|found| found.id.clone()),
-                since,
+                since: since.to_owned(),
                 total: rows.len(),
                 added,
                 removed: rows.len() - added,
@@ -114,23 +98,31 @@ impl Graph {
             if part.skip + rows.len() < facts.total {
                 paging.end = Some(((part.skip + rows.len()) as u32, 0));
             }
-            let mut page = Page::new(None, rows, paging).with_facts(&facts)?;
-            page.is_empty = facts.total == 0;
-            page.notes = notes;
             let noun = plural(total_then as u64, "result");
             let line = format!(
                 "{} added · {} removed since {since} · {total_now} now, {total_then} {noun} then",
                 facts.added, facts.removed
             );
+            let total = facts.total;
+            let mut page = Page::new(None, GraphFacts::Changes(facts), rows, paging);
+            page.n_selected = Some(total);
+            page.is_empty = total == 0;
+            page.notes = notes;
             page.head = Recorded::of(|out| out.whole_line(&line));
             Ok(page)
         };
         let mut page = match each.as_slice() {
-            [_] => answer(0, part)?.map(Grouped::from),
+            [_] => answer(0, part)?.grouped(),
             several => {
                 let id = |(now, then): &(Option<Ends>, Option<Ends>)| id_of(now.as_ref().or(then.as_ref()));
                 let ids: Vec<String> = several.iter().map(id).collect();
-                answer_each(&ids, part, ask.key(state), Map::new(), answer)?
+                answer_each(
+                    &ids,
+                    part,
+                    ask.key(state),
+                    |total| GraphFacts::Several { total },
+                    answer,
+                )?
             }
         };
         new_linker.check()?;

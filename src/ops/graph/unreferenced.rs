@@ -1,6 +1,6 @@
 //! Definitions that no code of the repository refers to: entry points and unused code.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Lookup;
 use super::account::in_text;
 use super::edges::called;
+use super::facts::{GraphFacts, UnreferencedFacts};
 use super::impact::is_test;
 use super::rows::{GraphRow, name_of};
 use crate::extract::{self, DefinitionKind};
@@ -125,18 +126,6 @@ pub(crate) struct UnreferencedOut {
     signature: String,
 }
 
-/// The fields of the answer.
-#[derive(Debug, Default, Serialize)]
-struct Facts {
-    total: usize,
-    /// Number of functions, types, constants and macros in the selected files.
-    definitions: usize,
-    /// Number of them without sure references, by the reason for which they may be needed.
-    reasons: BTreeMap<&'static str, usize>,
-    /// Number of unused ones that a reference could mean.
-    candidates: usize,
-}
-
 impl Reason {
     fn name(&self) -> &'static str {
         match self {
@@ -185,7 +174,7 @@ impl Lookup<'_> {
     }
 
     /// Lists where programs start: definitions and files that code outside of the repository runs.
-    pub(super) fn entry_points(&self) -> Result<Page<GraphRow>> {
+    pub(super) fn entry_points(&self) -> Result<Page<GraphFacts, GraphRow>> {
         // What only tests use still starts something.
         let (mut all, mut facts) = self.unreferenced(false)?;
         all.extend(self.scripts());
@@ -228,11 +217,11 @@ impl Lookup<'_> {
         let rows = rows
             .map(|(one, n_called)| GraphRow::Unreferenced(scan.out(one, Some(*n_called), None)))
             .collect();
-        self.listed(rows, &facts, line)
+        Ok(self.listed(rows, facts, line))
     }
 
     /// Lists the definitions that nothing refers to and that nothing outside of the repository is known to need.
-    pub(super) fn unused(&self) -> Result<Page<GraphRow>> {
+    pub(super) fn unused(&self) -> Result<Page<GraphFacts, GraphRow>> {
         let (mut all, mut facts) = self.unreferenced(self.request.files.tests != WithTests::No)?;
         let is_sure = |one: &Unreferenced| one.reason == Reason::Unused && one.usage.possible == 0;
         let n_sure = all.iter().filter(|one| is_sure(one)).count();
@@ -263,18 +252,18 @@ impl Lookup<'_> {
             Ok(GraphRow::Unreferenced(scan.out(one, None, in_text)))
         });
         let rows = rows.collect::<Result<Vec<_>>>()?;
-        self.listed(rows, &facts, line)
+        Ok(self.listed(rows, facts, line))
     }
 
-    fn listed(&self, rows: Vec<GraphRow>, facts: &Facts, line: String) -> Result<Page<GraphRow>> {
-        let mut page = self.page(rows, facts.total, facts)?;
+    fn listed(&self, rows: Vec<GraphRow>, facts: UnreferencedFacts, line: String) -> Page<GraphFacts, GraphRow> {
+        let mut page = self.page(rows, facts.total, GraphFacts::Unreferenced(facts));
         page.head = Recorded::of(|out| out.whole_line(&line));
-        Ok(page)
+        page
     }
 
     /// Returns the definitions of the selected files without sure references, by file and position. References from
     /// test files count if `has_tests`.
-    fn unreferenced(&self, has_tests: bool) -> Result<(Vec<Unreferenced>, Facts)> {
+    fn unreferenced(&self, has_tests: bool) -> Result<(Vec<Unreferenced>, UnreferencedFacts)> {
         // Only definitions of the selected files are listed, but references from all files count.
         let usages = self.linker.usages(&self.files_of_view(has_tests));
         // After an interruption, all further links are unknown, and what they mean seems to be unused.
@@ -283,7 +272,7 @@ impl Lookup<'_> {
         let of_files = self.wanted_files();
         let of_files = of_files.par_iter().map(|file| scan.unreferenced_in(*file, &usages));
         let of_files = of_files.collect::<Result<Vec<_>>>()?;
-        let mut facts = Facts::default();
+        let mut facts = UnreferencedFacts::default();
         let mut all = Vec::new();
         for (n, some) in of_files {
             facts.definitions += n;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::Lookup;
+use super::facts::{GraphFacts, StatsFacts};
 use super::rows::{GraphRow, LanguageOut};
 use crate::extract;
 use crate::link::Linker;
@@ -15,19 +15,9 @@ use crate::ops::sink::Recorded;
 use crate::session::Result;
 use crate::snapshot::{FileId, View};
 
-/// The fields of an answer about all references.
-#[derive(Debug, Serialize)]
-struct StatsFacts {
-    total: usize,
-    files: usize,
-    references: usize,
-    /// Number of references by how they were resolved.
-    tiers: BTreeMap<&'static str, usize>,
-}
-
 impl Lookup<'_> {
     /// Counts references by language and by how they were resolved.
-    pub(super) fn stats(&self) -> Result<Page<GraphRow>> {
+    pub(super) fn stats(&self) -> Result<Page<GraphFacts, GraphRow>> {
         let (files, linker, view) = (self.wanted_files(), self.linker, self.question.view());
         let of_files: Vec<LanguageOut> = files
             .par_iter()
@@ -69,7 +59,7 @@ impl Lookup<'_> {
             _ => std::cmp::Reverse(0),
         });
         let n_rows = rows.len();
-        let mut page = self.page(rows, n_rows, &facts)?;
+        let mut page = self.page(rows, n_rows, GraphFacts::Stats(facts));
         page.head = Recorded::of(|out| out.whole_line(&line));
         Ok(page)
     }

@@ -30,7 +30,7 @@ pub(super) struct Answer {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     pub(super) op: HistoryOp,
     pub(super) target: TargetOut,
     pub(super) near: Vec<String>,
@@ -179,7 +179,7 @@ fn is_visible_id(visibility: Visibility, id: &str) -> bool {
 
 impl Answer {
     /// Adds the text before and after the rows.
-    pub(super) fn explain<R>(&self, ask: &Ask<'_>, typed: &str, is_group: bool, page: &mut Page<R>) {
+    pub(super) fn explain<F, R>(&self, ask: &Ask<'_>, typed: &str, is_group: bool, page: &mut Page<F, R>) {
         let facts = &self.facts;
         page.is_empty = facts.total == 0 && facts.candidates.is_empty();
         page.head = Recorded::of(|out| {

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ask::{Ask, Common, Detail, path_text};
-use super::grouped::{Grouped, Part, answer_each};
-use super::op::{Op, Page, Paging, Row};
+use super::grouped::{Grouped, GroupedFacts, Part, answer_each};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::record::{Past, log_filter};
 use super::search::{Search, SearchRow};
 use super::sink::Sink;
@@ -30,7 +30,7 @@ use super::target::{Target, Targets};
 use crate::model::{RepoPath, without_placeholders};
 use crate::query::MAX_MEANT;
 use crate::session::{OpError, Result};
-use answer::Answer;
+use answer::{Answer, Facts};
 use cochange::CochangeOut;
 use question::{HistoryOp, Question, Shown};
 
@@ -86,6 +86,14 @@ pub(crate) struct History {
     diff: bool,
 }
 
+/// The fields of the answer other than its rows.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum HistoryFacts {
+    Log(Facts),
+    Code(<Search as Op>::Facts),
+}
+
 /// A result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -120,11 +128,12 @@ impl Row for HistoryRow {
 }
 
 impl Op for History {
+    type Facts = GroupedFacts<HistoryFacts>;
     type Row = Grouped<HistoryRow>;
     const WHEN_TOO_SLOW: &'static str =
         "index history=true records commits and traces definitions once; or narrow it down with since";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<Grouped<HistoryRow>>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         if self.op != HistoryOp::Deleted && self.target.as_deref().is_none_or(str::is_empty) {
             return Err(OpError::new(
                 "no target given",
@@ -134,7 +143,7 @@ impl Op for History {
         }
         let past = Past::of(ask, PATIENCE)?;
         if let Some(description) = self.description(&past) {
-            return Ok(self.deleted_code(ask, description)?.map(Grouped::from));
+            return Ok(self.deleted_code(ask, description)?.grouped());
         }
         let mut part = Part {
             skip: ask.n_before(past.state())?,
@@ -147,12 +156,12 @@ impl Op for History {
                 Target::Many(candidates) if candidates.len() <= MAX_MEANT => candidates,
                 target => {
                     let page = self.page(ask, &past, self.answer(targets, target, self.part(ask, part))?, false)?;
-                    return Ok(page.map(Grouped::from));
+                    return Ok(page.grouped());
                 }
             };
             let ids: Vec<String> = candidates.iter().map(|candidate| candidate.id.clone()).collect();
             let many = self.answer(targets, Target::Many(candidates.clone()), self.part(ask, part))?;
-            let facts = self.page(ask, &past, many, false)?.facts;
+            let facts = |total| HistoryFacts::Log(Facts { total, ..many.facts });
             if self.op == HistoryOp::LastSeen {
                 part = Part::ALL;
             }
@@ -166,7 +175,7 @@ impl Op for History {
 
 impl History {
     /// Searches deleted code by its description.
-    fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryRow>> {
+    fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryFacts, HistoryRow>> {
         if self.since.is_some() || self.until.is_some() || self.author.is_some() {
             return Err(OpError::new(
                 "since, until and author cannot be used with a description of deleted code",
@@ -182,7 +191,7 @@ impl History {
             },
         };
         let page = Search::for_deleted(description).run(&ask)?;
-        Ok(page.map(|row| HistoryRow::Code(Box::new(row))))
+        Ok(page.map(HistoryFacts::Code, |row| HistoryRow::Code(Box::new(row))))
     }
 
     /// Returns the target if it is a description of deleted code and not a name.
@@ -225,7 +234,13 @@ impl History {
     }
 
     /// Returns a page of an answer. `is_group` is true if the id of the definition is above it.
-    fn page(&self, ask: &Ask<'_>, past: &Past<'_>, mut answer: Answer, is_group: bool) -> Result<Page<HistoryRow>> {
+    fn page(
+        &self,
+        ask: &Ask<'_>,
+        past: &Past<'_>,
+        mut answer: Answer,
+        is_group: bool,
+    ) -> Result<Page<HistoryFacts, HistoryRow>> {
         answer.incomplete.extend(past.gap()?);
         if ask.common.detail == Detail::Ids {
             answer.rows.iter_mut().for_each(EntryOut::without_changes);
@@ -233,11 +248,11 @@ impl History {
         let Shown { skip, limit, .. } = answer.part;
         let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
         let paging = Paging::numbered(key, skip, answer.facts.total.saturating_sub(skip), limit);
-        let mut page =
-            Page::new(past.provenance(answer.incomplete.clone()), Vec::new(), paging).with_facts(&answer.facts)?;
+        let mut page = Page::new(past.provenance(answer.incomplete.clone()), (), Vec::new(), paging);
+        page.n_selected = Some(answer.facts.total);
         answer.explain(ask, self.target.as_deref().unwrap_or_default(), is_group, &mut page);
         let commits = answer.rows.into_iter().map(Box::new).map(HistoryRow::Commit);
         page.rows = commits.chain(answer.files.into_iter().map(HistoryRow::File)).collect();
-        Ok(page)
+        Ok(page.map(|()| HistoryFacts::Log(answer.facts), |row| row))
     }
 }

@@ -13,7 +13,7 @@ pub(super) use self::file::{front_matter, title};
 use self::private::PrivateNotes;
 use self::verdict::{AnchorOut, Judge, Verdict};
 use super::ask::{Ask, FileSelection};
-use super::op::{Op, Page, Paging, Row};
+use super::op::{Op, Page, PageOf, Paging, Row};
 use super::question::{About, Question};
 use super::record::Past;
 use super::sink::{Sink, Style};
@@ -95,7 +95,7 @@ enum MemoryOp {
 
 /// The fields of the answer.
 #[derive(Debug, Default, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     /// Number of notes.
     total: usize,
     /// Definitions that the text names in backticks and that the note is not about.
@@ -135,9 +135,10 @@ struct Found {
 }
 
 impl Op for Memory {
+    type Facts = Facts;
     type Row = NoteOut;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let op = match (self.op, &self.name) {
             (Some(op), _) => op,
             (None, Some(_)) => MemoryOp::Read,
@@ -168,7 +169,7 @@ impl Op for Memory {
 }
 
 impl Memory {
-    fn list(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+    fn list(&self, ask: &Ask<'_>) -> Result<PageOf<Memory>> {
         let mut found = all(ask)?;
         let start = self.name.as_deref().unwrap_or_default();
         found.retain(|found| found.name.starts_with(start));
@@ -189,10 +190,12 @@ impl Memory {
             paging.end = Some(((n_before + rows.len()) as u32, 0));
         }
         let gap = past.gap()?.into_iter().collect();
-        let mut page = Page::new(past.provenance(gap), rows, paging).with_facts(&Facts {
+        let facts = Facts {
             total: n_notes,
             ..Facts::default()
-        })?;
+        };
+        let mut page = Page::new(past.provenance(gap), facts, rows, paging);
+        page.n_selected = Some(n_notes);
         if n_notes == 0 {
             page.notes.push("no notes".to_owned());
             page.hint = Some("write adds one".to_owned());
@@ -200,14 +203,14 @@ impl Memory {
         Ok(page)
     }
 
-    fn read(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+    fn read(&self, ask: &Ask<'_>) -> Result<PageOf<Memory>> {
         let found = self.find(ask)?;
         let mut page = answer(ask, &found, Vec::new(), true)?;
         page.notes.push(found.version(ask));
         Ok(page)
     }
 
-    fn write(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+    fn write(&self, ask: &Ask<'_>) -> Result<PageOf<Memory>> {
         let name = self.named()?;
         let body = self.text.clone().unwrap_or_default();
         if body.trim().is_empty() {
@@ -327,7 +330,7 @@ impl Memory {
         Ok(suggested)
     }
 
-    fn forget(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+    fn forget(&self, ask: &Ask<'_>) -> Result<PageOf<Memory>> {
         let found = self.find(ask)?;
         let mut page = answer(ask, &found, Vec::new(), false)?;
         store(ask, &found, Some(&found.text), None)?;
@@ -336,7 +339,7 @@ impl Memory {
     }
 
     /// Replaces the ids of definitions that only moved.
-    fn mend(&self, ask: &Ask<'_>) -> Result<Page<NoteOut>> {
+    fn mend(&self, ask: &Ask<'_>) -> Result<PageOf<Memory>> {
         let found = match &self.name {
             Some(_) => vec![self.find(ask)?],
             None => all(ask)?,
@@ -361,13 +364,13 @@ impl Memory {
             };
             rows.extend(answer(ask, &new, Vec::new(), false)?.rows);
         }
-        let n_rows = rows.len();
-        let mut page = Page::new(past.provenance(Vec::new()), rows, Paging::default()).with_facts(&Facts {
-            total: n_rows,
+        let facts = Facts {
+            total: rows.len(),
             ..Facts::default()
-        })?;
+        };
+        let mut page = Page::new(past.provenance(Vec::new()), facts, rows, Paging::default());
         page.is_empty = false;
-        if n_rows == 0 {
+        if page.rows.is_empty() {
             page.notes.push("no definition has only moved".to_owned());
         }
         Ok(page)
@@ -627,21 +630,16 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 /// Answers with one note.
-fn answer(ask: &Ask<'_>, found: &Found, suggested: Vec<String>, has_text: bool) -> Result<Page<NoteOut>> {
+fn answer(ask: &Ask<'_>, found: &Found, suggested: Vec<String>, has_text: bool) -> Result<PageOf<Memory>> {
     let past = Past::of(ask, PATIENCE)?;
     let row = past.with_targets(|targets| found.out(ask, &judge(targets), has_text))?;
-    let mut page = Page::new(
-        past.provenance(past.gap()?.into_iter().collect()),
-        vec![row],
-        Paging::default(),
-    );
-    if !suggested.is_empty() {
-        page.hint = Some(format!(
-            "the text also names {}: add them with about",
-            suggested.join(", ")
-        ));
-    }
-    page.with_facts(&Facts { total: 1, suggested })
+    let hint =
+        (!suggested.is_empty()).then(|| format!("the text also names {}: add them with about", suggested.join(", ")));
+    let provenance = past.provenance(past.gap()?.into_iter().collect());
+    let facts = Facts { total: 1, suggested };
+    let mut page = Page::new(provenance, facts, vec![row], Paging::default());
+    page.hint = hint;
+    Ok(page)
 }
 
 /// Replaces the text of a note. `None` for no note.

@@ -18,8 +18,8 @@ use self::plan::Plan;
 use self::role::Place;
 use super::ask::{Ask, FileSelection, path_text};
 use super::doubts::{note_of_errors, with_errors};
-use super::edit::{PatchOut, Writer};
-use super::op::{Op, Page};
+use super::edit::{Edit, PatchOut, Writer};
+use super::op::{Op, PageOf};
 use super::paths::{name_or_place, path_of};
 use super::precise::Wanted;
 use super::question::{About, Question};
@@ -64,9 +64,11 @@ pub(crate) struct Rename {
     precise: bool,
 }
 
-/// The fields of the answer in addition to those of an edit.
+/// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
+    #[serde(flatten)]
+    edit: <Edit as Op>::Facts,
     target: String,
     new_name: String,
     /// The ids of the definitions that are renamed.
@@ -94,10 +96,11 @@ struct PlaceOut {
 }
 
 impl Op for Rename {
+    type Facts = Facts;
     type Row = PatchOut;
     const WHEN_TOO_SLOW: &'static str = "use diff to see whether the files were changed before you repeat it";
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<PatchOut>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let mut writer = Writer::new(ask, !self.apply)?;
         let selection = FileSelection::default();
         let mut question = Question::new(ask, &About::indexed_files(&selection))?;
@@ -118,11 +121,12 @@ impl Op for Rename {
         let errors = with_errors(&question, &linker, &found.name)?;
         linker.check()?;
         question.sources().go_on()?;
-        let mut page = writer.write(&edited)?;
-        let facts = Facts {
-            target: found.id,
-            new_name: self.new_name.clone(),
-            definitions: plan.ids()?,
+        let (target, new_name, definitions) = (found.id, self.new_name.clone(), plan.ids()?);
+        let facts = |edit| Facts {
+            edit,
+            target,
+            new_name,
+            definitions,
             changed: plan.n_changed(),
             renamed_all: plan.candidates.is_empty() && errors.is_empty() && !question.lacks_server(),
             candidates: plan.out(&plan.candidates),
@@ -130,12 +134,9 @@ impl Op for Rename {
             mentions: plan.out(&plan.mentions),
             n_mentions: plan.mentions.len(),
         };
-        page.notes.splice(0..0, facts.notes(self.apply));
+        let mut page = writer.write(&edited)?.map(facts, |patch| patch);
+        page.notes.splice(0..0, page.facts.notes(self.apply));
         page.notes.extend(note_of_errors(&question, &found.name, &errors));
-        let serde_json::Value::Object(fields) = serde_json::to_value(&facts)? else {
-            return Ok(page);
-        };
-        page.facts.extend(fields);
         Ok(page)
     }
 }

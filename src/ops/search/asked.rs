@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::ranked::{
     RefView, SearchPage, Shown, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
 };
-use super::rows::{ResultOut, SearchRow};
+use super::rows::{ResultOut, SearchFacts, SearchRow};
 use super::{Inside, Search, SearchMode, past};
 use crate::ops::ask::{Ask, Detail};
 use crate::ops::graph::n_callers;
-use crate::ops::op::{Page, Paging};
+use crate::ops::op::{Page, PageOf, Paging};
 use crate::ops::paths::inside;
 use crate::ops::provenance::ProvenanceOut;
 use crate::ops::question::{About, Question};
@@ -29,7 +29,7 @@ const MAX_CALLING_FILES: usize = 12;
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Default, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     /// The provenance of each searched revision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refs: Vec<ProvenanceOut>,
@@ -76,7 +76,7 @@ impl Asked<'_> {
         split_position(&place).is_some().then(|| place.into_owned())
     }
 
-    pub(super) fn at_revision(&self) -> Result<Page<SearchRow>> {
+    pub(super) fn at_revision(&self) -> Result<PageOf<Search>> {
         let request = self.request;
         let pattern = match request.mode {
             SearchMode::Regex => Some(self.pattern(PatternOptions::default())?),
@@ -140,7 +140,7 @@ impl Asked<'_> {
     }
 
     /// Searches several revisions at once. Returns each text once, with its locations in each revision.
-    pub(super) fn over_refs(&self) -> Result<Page<SearchRow>> {
+    pub(super) fn over_refs(&self) -> Result<PageOf<Search>> {
         let mut questions = Vec::new();
         for reference in &self.request.refs {
             let mut question = self.question_at(reference)?;
@@ -169,7 +169,7 @@ impl Asked<'_> {
 
     /// Searches all indexed versions of files, or only versions that the revision no longer has. Returns each result
     /// with the commits between which it existed.
-    pub(super) fn over_past(&self, documents: Documents) -> Result<Page<SearchRow>> {
+    pub(super) fn over_past(&self, documents: Documents) -> Result<PageOf<Search>> {
         let reference = &self.ask.common.reference;
         let question = self.question_at(reference)?;
         question.needs_index(&format!("{reference} is not indexed yet"), "try again later", None)?;
@@ -219,7 +219,7 @@ impl Asked<'_> {
         mut found: SearchPage,
         paging: Paging,
         refs: Vec<ProvenanceOut>,
-    ) -> Result<Page<SearchRow>> {
+    ) -> Result<PageOf<Search>> {
         let is_regex = self.request.is_regex();
         // The language of a file may depend on its content, which is read when the file is indexed.
         let mut provenance = if is_regex && self.request.selection.lang.is_empty() {
@@ -275,7 +275,7 @@ impl Asked<'_> {
             absent: [found.absent, found.absent_words].concat(),
             remarks: found.remarks,
         };
-        let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
+        let mut page = Page::new(provenance, SearchFacts::Code(facts), rows, paging);
         page.notes = notes;
         page.hint = hint;
         Ok(page)

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::super::op::{Page, Paging};
+use super::super::op::{Page, PageOf, Paging};
 use super::super::provenance::ProvenanceOut;
 use super::super::record::{PersonOut, log_filter, person_out};
 use super::super::sink::{Sink, Style};
 use super::asked::Asked;
-use super::rows::{SearchRow, render_marked, render_preview};
+use super::rows::{SearchFacts, SearchRow, render_marked, render_preview};
 use super::{Inside, Search, SearchMode};
 use crate::history::{CommitHead, Who};
 use crate::model::count::count;
@@ -41,7 +41,7 @@ enum CommitQuery {
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     /// Number of commits searched.
     commits: u64,
     /// Number of file comparisons.
@@ -180,13 +180,13 @@ impl Asked<'_> {
         opened: &OpenedHistory,
         (rows, paging, facts): (Vec<SearchRow>, Paging, Facts),
         mut incomplete: Vec<String>,
-    ) -> Result<Page<SearchRow>> {
+    ) -> Result<PageOf<Search>> {
         incomplete.splice(0..0, opened.notes.clone());
         incomplete.extend(Gaps::of(&opened.history, &opened.reached)?.sentences());
         let reference = &self.ask.common.reference;
         let workspace = &self.ask.session.workspace;
         let provenance = ProvenanceOut::without_view(workspace, reference, opened.target, None, incomplete);
-        let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
+        let mut page = Page::new(provenance, SearchFacts::Commits(facts), rows, paging);
         if page.is_empty {
             page.notes.push("nothing found".to_owned());
         }
@@ -195,7 +195,7 @@ impl Asked<'_> {
 }
 
 /// Searches the messages of commits. Missing commits are recorded first.
-pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
+pub(super) fn messages(asked: &Asked<'_>) -> Result<PageOf<Search>> {
     let (ask, query) = (asked.ask, asked.commit_query(Inside::Commits)?);
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);
     ask.session.make_searchable(reference, &ask.call)?;
@@ -244,7 +244,7 @@ pub(super) fn messages(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
 
 /// Searches the lines that commits added and removed. Missing commits are recorded first. Commits without signatures
 /// are always compared.
-pub(super) fn diffs(asked: &Asked<'_>) -> Result<Page<SearchRow>> {
+pub(super) fn diffs(asked: &Asked<'_>) -> Result<PageOf<Search>> {
     let ask = asked.ask;
     let pattern = asked.commit_pattern(asked.commit_query(Inside::Diffs)?)?;
     let (workspace, reference) = (&ask.session.workspace, &ask.common.reference);

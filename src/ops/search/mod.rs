@@ -16,11 +16,11 @@ use serde_json::json;
 
 use self::asked::Asked;
 pub(crate) use self::pack::PACK_TOKENS;
-pub(crate) use self::rows::SearchRow;
+pub(crate) use self::rows::{SearchFacts, SearchRow};
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::docs::DOCUMENT_LANGUAGES;
 use super::notes::FOLDER as NOTES_FOLDER;
-use super::op::{Op, Page};
+use super::op::{Op, PageOf};
 use crate::model::Hint;
 use crate::query::{Mode, Rerank};
 use crate::session::{OpError, Result, bail};
@@ -204,9 +204,10 @@ fn one_or_many<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Er
 }
 
 impl Op for Search {
+    type Facts = SearchFacts;
     type Row = SearchRow;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<SearchRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let query = self.query.join(" ");
         if query.len() > MAX_QUERY_BYTES {
             bail!("the query has more than {MAX_QUERY_BYTES} bytes");

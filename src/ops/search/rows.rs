@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::commits::{DiffOut, MessageOut};
-use super::pack::PackOut;
+use super::asked::Facts;
+use super::commits::{self, DiffOut, MessageOut};
+use super::pack::{self, PackOut};
 use super::past::LifeOut;
 use crate::extract::DefinitionKind;
 use crate::link::DefId;
@@ -13,6 +14,15 @@ use crate::ops::ask::Detail;
 use crate::ops::op::Row;
 use crate::ops::sink::{Sink, Style};
 use crate::query::Marks;
+
+/// The fields of the answer other than its rows.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum SearchFacts {
+    Code(Facts),
+    Commits(commits::Facts),
+    Pack(pack::Facts),
+}
 
 /// A result.
 #[derive(Debug, Serialize)]

@@ -13,7 +13,7 @@ use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::doubts::doubts;
 use super::grouped::server_not_asked;
 use super::notes::outdated;
-use super::op::{Op, Page};
+use super::op::{Op, PageOf};
 use super::paths::{inside, path_of};
 use super::precise::Wanted;
 use super::question::{About, Question};
@@ -24,7 +24,7 @@ use crate::query::{
     parse_place, split_position, symbols,
 };
 use crate::session::{OpError, Result};
-use page::{Lookup, Shown, SymbolRow};
+use page::{Facts, Lookup, Shown, SymbolRow};
 
 /// Default maximum number of results for a prefix of a name.
 const PREFIX_LIMIT: usize = 100;
@@ -144,9 +144,10 @@ impl FromArgMatches for Include {
 }
 
 impl Op for Symbol {
+    type Facts = Facts;
     type Row = SymbolRow;
 
-    fn run(&self, ask: &Ask<'_>) -> Result<Page<SymbolRow>> {
+    fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         self.check()?;
         let kinds = self.kinds.kinds()?;
         let mut question = Question::new(ask, &About::files(&self.files))?;
@@ -325,7 +326,7 @@ impl Symbol {
         question: &Question<'_>,
         query: &SymbolQuery,
         outcome: &SymbolOutcome,
-        page: &mut Page<SymbolRow>,
+        page: &mut PageOf<Self>,
     ) {
         if !outcome.definitions.is_empty() {
             if outcome.found_by == FoundBy::OtherSpelling {

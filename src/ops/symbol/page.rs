@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) found_by: Option<&'static str>,
     pub(super) near: Vec<String>,
@@ -118,7 +118,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    pub(super) fn page(&self, mut provenance: ProvenanceOut, limit: usize) -> Result<Page<SymbolRow>> {
+    pub(super) fn page(&self, mut provenance: ProvenanceOut, limit: usize) -> Result<Page<Facts, SymbolRow>> {
         let definitions = &self.outcome.definitions;
         let (first, skip) = self.question.after.unwrap_or_default();
         let n_definitions = definitions.len() as u32;
@@ -171,7 +171,8 @@ impl Lookup<'_> {
             gaps.into_iter().for_each(|gap| provenance.also_incomplete(gap));
         }
         let is_unused = facts.references.as_ref().is_some_and(|found| found.files == 0);
-        let mut page = Page::new(provenance, rows.rows, rows.paging).with_facts(&facts)?;
+        let mut page = Page::new(provenance, facts, rows.rows, rows.paging);
+        page.n_selected = Some(page.facts.total);
         page.is_empty = definitions.is_empty();
         if is_unused {
             page.tail = Recorded::of(|out| out.line("no references"));

@@ -21,11 +21,12 @@ pub(crate) use self::rows::PackOut;
 use self::seeds::{Found, Seeker};
 use super::super::ask::{Ask, CHARACTERS_PER_TOKEN, Common};
 use super::super::diff::{Compared, Diff};
-use super::super::op::{Page, Paging};
+use super::super::op::{Page, PageOf, Paging};
 use super::super::question::{About, Question};
 use super::super::sink::Recorded;
+use super::Search;
 use super::asked::Asked;
-use super::rows::SearchRow;
+use super::rows::{SearchFacts, SearchRow};
 use crate::model::count::count;
 use crate::query::CursorKey;
 use crate::session::Result;
@@ -39,7 +40,7 @@ const RESULTS: usize = 12;
 
 /// The fields of the answer other than its rows.
 #[derive(Debug, Serialize)]
-struct Facts {
+pub(crate) struct Facts {
     /// The compared states.
     #[serde(skip_serializing_if = "Option::is_none")]
     between: Option<(String, String)>,
@@ -57,7 +58,7 @@ struct Facts {
 
 impl Asked<'_> {
     /// Answers with the results and what they are related to.
-    pub(super) fn pack(&self) -> Result<Page<SearchRow>> {
+    pub(super) fn pack(&self) -> Result<PageOf<Search>> {
         let range = seeds::range_in(self.ask, self.query);
         let compared = range.map(|range| Diff::compared(self.ask, range)).transpose()?;
         let Some(compared) = compared else {
@@ -74,7 +75,7 @@ impl Asked<'_> {
         self.packed(&ask, Some(compared))
     }
 
-    fn packed(&self, ask: &Ask<'_>, compared: Option<Compared>) -> Result<Page<SearchRow>> {
+    fn packed(&self, ask: &Ask<'_>, compared: Option<Compared>) -> Result<PageOf<Search>> {
         let about = About {
             has_cursor: false,
             ..About::indexed_files(&self.request.selection)
@@ -132,7 +133,8 @@ impl Asked<'_> {
             .map(SearchRow::Pack)
             .collect();
         let paging = Paging::numbered(key, n_before, rows.len(), usize::MAX);
-        let mut page = Page::new(provenance, rows, paging).with_facts(&facts)?;
+        let mut page = Page::new(provenance, SearchFacts::Pack(facts), rows, paging);
+        page.n_selected = Some(total);
         page.tail = Recorded::of(|out| rest.iter().for_each(|line| out.whole_line(line)));
         page.is_empty = page.rows.is_empty() && n_before == 0;
         page.notes
