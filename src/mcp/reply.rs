@@ -29,8 +29,11 @@ const SHORT_ID: usize = 12;
 pub(super) struct Reply {
     /// Text for users and models.
     pub(super) text: String,
-    /// Structured content for programs, and for models whose clients do not show them the text.
-    pub(super) structured: Map<String, Value>,
+    /// Structured content for programs, and for models whose clients do not show them the text. `None` if it is not
+    /// sent.
+    pub(super) structured: Option<Map<String, Value>>,
+    /// True if the answer is about all that was asked.
+    pub(super) is_complete: bool,
 }
 
 impl Reply {
@@ -42,11 +45,9 @@ impl Reply {
         let note = format!("note: {}\n", notes.join("; "));
         let head = self.text.find('\n').filter(|_| self.text.starts_with("repo "));
         self.text.insert_str(head.map_or(0, |newline| newline + 1), &note);
-        let noted = self
-            .structured
-            .entry("notes")
-            .or_insert_with(|| Vec::<Value>::new().into());
-        if let Value::Array(noted) = noted {
+        if let Some(structured) = &mut self.structured
+            && let Value::Array(noted) = structured.entry("notes").or_insert_with(|| Vec::<Value>::new().into())
+        {
             noted.extend(notes.iter().map(|note| note.as_str().into()));
         }
         self
@@ -57,7 +58,9 @@ impl Reply {
 pub(super) struct ReplyBuilder {
     bodies: Bodies,
     text: String,
-    results: Vec<Value>,
+    /// The results of the structured content, unless only the text is sent.
+    results: Option<Vec<Value>>,
+    n_results: usize,
     left_in_text: usize,
     left_in_structure: usize,
     is_full: bool,
@@ -80,7 +83,8 @@ impl ReplyBuilder {
         Self {
             bodies: call.bodies,
             text: String::new(),
-            results: Vec::new(),
+            results: call.sends_structure.then(Vec::new),
+            n_results: 0,
             left_in_text: text,
             left_in_structure: structure,
             is_full: false,
@@ -94,7 +98,11 @@ impl ReplyBuilder {
         if self.is_full {
             return false;
         }
-        self.add(format!("{line}\n"), serde_json::to_value(facts).unwrap_or_default())
+        let value = self
+            .results
+            .is_some()
+            .then(|| serde_json::to_value(facts).unwrap_or_default());
+        self.add(format!("{line}\n"), value)
     }
 
     /// Adds a line of text that belongs to no result.
@@ -122,7 +130,7 @@ impl ReplyBuilder {
 
     /// Returns the number of results.
     pub(super) fn n_results(&self) -> usize {
-        self.results.len()
+        self.n_results
     }
 
     /// Returns the longest start of `text` that fits together with `reserved` characters of facts, but at least 200
@@ -152,17 +160,22 @@ impl ReplyBuilder {
         own: &impl Serialize,
     ) -> Reply {
         let provenance = provenance.into();
-        let mut structured = head(provenance, next_cursor.as_deref(), self.began);
-        let mut text = head_text(provenance, next_cursor.as_deref(), self.began);
-        if let Some(hint) = self.hint {
-            structured.insert("hint".to_owned(), hint.into());
+        let structured = self.results.map(|results| {
+            let mut structured = head(provenance, next_cursor.as_deref(), self.began);
+            if let Some(hint) = self.hint {
+                structured.insert("hint".to_owned(), hint.into());
+            }
+            if let Ok(Value::Object(own)) = serde_json::to_value(own) {
+                structured.extend(own);
+            }
+            structured.insert("results".to_owned(), Value::Array(results));
+            structured
+        });
+        Reply {
+            text: head_text(provenance, next_cursor.as_deref(), self.began) + &self.text,
+            structured,
+            is_complete: is_complete(provenance),
         }
-        if let Ok(Value::Object(own)) = serde_json::to_value(own) {
-            structured.extend(own);
-        }
-        structured.insert("results".to_owned(), Value::Array(self.results));
-        text.push_str(&self.text);
-        Reply { text, structured }
     }
 }
 
@@ -209,8 +222,8 @@ pub(super) fn paged<F: Serialize, R: Row>(call: &Call<'_>, characters: usize, pa
     }
     draft.lines(&page.tail);
     let mut reply = draft.finish(page.provenance.as_ref(), next_cursor, &page.facts);
-    if !R::IS_LISTED {
-        reply.structured.remove("results");
+    if let Some(structured) = reply.structured.as_mut().filter(|_| !R::IS_LISTED) {
+        structured.remove("results");
     }
     reply
 }
@@ -234,7 +247,7 @@ impl ReplyBuilder {
         if self.is_full {
             return Shown::Nothing;
         }
-        let is_first = self.results.is_empty();
+        let is_first = self.n_results == 0;
         let mut cut_at = None;
         if is_first || R::CONTINUES {
             let reserved = if R::CONTINUES {
@@ -259,7 +272,9 @@ impl ReplyBuilder {
         let mut text = self.text_of(row);
         let mut value = self.value_of(row);
         if is_lost {
-            value["truncated"] = true.into();
+            if let Some(value) = &mut value {
+                value["truncated"] = true.into();
+            }
             text.push_str(CUT_MARK);
         }
         match (self.add(text, value), cut_at) {
@@ -284,24 +299,28 @@ impl ReplyBuilder {
         text.0
     }
 
-    fn value_of<R: Row>(&self, row: &mut R) -> Value {
+    fn value_of<R: Row>(&self, row: &mut R) -> Option<Value> {
+        self.results.as_ref()?;
         if !self.has_structure() {
             row.bodies().into_iter().for_each(|body| *body = None);
         }
-        serde_json::to_value(row).unwrap_or_default()
+        Some(serde_json::to_value(row).unwrap_or_default())
     }
 
     /// Adds a result if it fits or if it is the first one.
-    fn add(&mut self, text: String, value: Value) -> bool {
-        let n_characters = json_len(&value) + 1;
-        if !self.results.is_empty() && (text.len() > self.left_in_text || n_characters > self.left_in_structure) {
+    fn add(&mut self, text: String, value: Option<Value>) -> bool {
+        let n_characters = value.as_ref().map_or(0, |value| json_len(value) + 1);
+        if self.n_results > 0 && (text.len() > self.left_in_text || n_characters > self.left_in_structure) {
             self.is_full = true;
             return false;
         }
         self.left_in_text = self.left_in_text.saturating_sub(text.len());
         self.left_in_structure = self.left_in_structure.saturating_sub(n_characters);
         self.text.push_str(&text);
-        self.results.push(value);
+        self.n_results += 1;
+        if let Some(results) = &mut self.results {
+            results.extend(value);
+        }
         true
     }
 }
@@ -315,14 +334,22 @@ pub(super) fn single<'p>(
     text: &str,
 ) -> Reply {
     let provenance = provenance.into();
-    let mut structured = head(provenance, None, call.ctx.began);
-    if let Ok(Value::Object(own)) = serde_json::to_value(own) {
-        structured.extend(own);
-    }
+    let structured = call.sends_structure.then(|| {
+        let mut structured = head(provenance, None, call.ctx.began);
+        if let Ok(Value::Object(own)) = serde_json::to_value(own) {
+            structured.extend(own);
+        }
+        structured
+    });
     Reply {
         text: head_text(provenance, None, call.ctx.began) + text,
         structured,
+        is_complete: is_complete(provenance),
     }
+}
+
+fn is_complete(provenance: Option<&ProvenanceOut>) -> bool {
+    provenance.is_none_or(|provenance| provenance.incomplete_because().is_empty())
 }
 
 fn head(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> Map<String, Value> {

@@ -66,10 +66,9 @@ pub(super) async fn read(
         _ => return Err(not_found()),
     };
     let tool = TOOLS.iter().find(|known| known.name == tool).ok_or_else(not_found)?;
-    match server.answer(tool, object(arguments), context).await {
+    match server.answer(tool, object(arguments), context, false).await {
         Outcome::Ended(Ok(reply)) => {
-            let is_complete = reply.structured.get("complete") == Some(&true.into());
-            let ttl_ms = if is_complete { ttl_ms } else { 0 };
+            let ttl_ms = if reply.is_complete { ttl_ms } else { 0 };
             Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private))
         }
         Outcome::Ended(Err(error)) => Err(ErrorData::resource_not_found(

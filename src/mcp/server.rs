@@ -128,12 +128,14 @@ impl Server {
         }
     }
 
-    /// Answers a call on a blocking thread, with progress notifications if the client requested them.
+    /// Answers a call on a blocking thread, with progress notifications if the client requested them. Without
+    /// `sends_structure`, the reply is only the text.
     pub(super) async fn answer(
         &self,
         tool: &'static Tool,
         given: serde_json::Map<String, Value>,
         context: &RequestContext<RoleServer>,
+        sends_structure: bool,
     ) -> Outcome<Reply> {
         let began = Instant::now();
         let (sender, advances) = watch::channel(None);
@@ -157,6 +159,7 @@ impl Server {
                     }),
                 },
                 bodies,
+                sends_structure,
             };
             match (tool.run)(&call) {
                 Ok(reply) => Ok(reply.with_notes(&call.arguments.notes)),
@@ -241,7 +244,7 @@ pub(super) fn result(tool: &Tool, outcome: Outcome<Reply>, is_modern: bool) -> R
     match outcome {
         Outcome::Ended(Ok(reply)) => {
             result.content.push(ContentBlock::text(reply.text));
-            result.structured_content = Some(Value::Object(reply.structured));
+            result.structured_content = reply.structured.map(Value::Object);
         }
         Outcome::Ended(Err(error)) => fail(&mut result, &error),
         Outcome::TooLong => fail(&mut result, &OpError::new("the call timed out", tool.when_too_slow)),
@@ -334,9 +337,12 @@ impl ServerHandler for Server {
         let Some(tool) = self.tool(&request.name) else {
             return Err(ErrorData::invalid_params(self.why_not_served(&request.name), None));
         };
-        let outcome = self.answer(tool, request.arguments.unwrap_or_default(), &context).await;
+        let sends_structure = !self.omits_structure(&context);
+        let arguments = request.arguments.unwrap_or_default();
+        let outcome = self.answer(tool, arguments, &context, sends_structure).await;
         let mut result = result(tool, outcome, is_modern(&context))?;
-        if self.omits_structure(&context) {
+        if !sends_structure {
+            // Errors are short, and have both forms.
             result.structured_content = None;
         }
         Ok(result.into())

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
 use super::blocking::{Blocking, Outcome};
@@ -56,6 +56,7 @@ impl Served {
                     }),
                 },
                 bodies: Bodies::Both,
+                sends_structure: true,
             };
             (tool.run)(&call)
         };
@@ -122,7 +123,7 @@ fn project() -> TestRepo {
 }
 
 fn paths(reply: &Reply) -> Vec<String> {
-    let results = reply.structured["results"].as_array().unwrap();
+    let results = structured(reply)["results"].as_array().unwrap();
     results
         .iter()
         .map(|result| result["path"].as_str().unwrap().to_owned())
@@ -131,9 +132,13 @@ fn paths(reply: &Reply) -> Vec<String> {
 
 #[track_caller]
 fn assert_partial(reply: &Reply) {
-    assert_eq!(reply.structured["complete"], false, "{}", reply.text);
+    assert_eq!(structured(reply)["complete"], false, "{}", reply.text);
     assert!(reply.text.contains("files are not indexed yet"), "{}", reply.text);
-    assert!(!reply.structured.contains_key("next_cursor"), "{}", reply.text);
+    assert!(!structured(reply).contains_key("next_cursor"), "{}", reply.text);
+}
+
+fn structured(reply: &Reply) -> &Map<String, Value> {
+    reply.structured.as_ref().unwrap()
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn a_search_that_cannot_wait_answers_from_the_likely_files() {
     // A regex search reads the files themselves, so it is complete.
     let lines = served.late("search", json!({"query": "Adds 7[0-9]", "mode": "regex"}));
     assert_eq!(
-        (paths(&lines).len(), &lines.structured["complete"]),
+        (paths(&lines).len(), &structured(&lines)["complete"]),
         (10, &json!(true)),
         "{}",
         lines.text
@@ -178,7 +183,7 @@ fn a_name_is_found_while_the_index_is_built() {
     let defined = served.late("symbol", json!({"name": "part_63"}));
     assert_eq!(paths(&defined), ["src/part_63.rs"], "{}", defined.text);
     // Every file that contains the name was searched.
-    assert_eq!(defined.structured["complete"], true, "{}", defined.text);
+    assert_eq!(structured(&defined)["complete"], true, "{}", defined.text);
     let by_id = served.late("symbol", json!({"id": "src/part_5.rs#part_5"}));
     assert_eq!(paths(&by_id), ["src/part_5.rs"], "{}", by_id.text);
     let at = served.late("symbol", json!({"at": "src/part_9.rs:2"}));
@@ -213,7 +218,12 @@ fn what_needs_no_index_is_complete_without_it() {
     ] {
         let reply = served.late(tool, arguments.clone());
         assert!(reply.text.contains(expected), "{tool} {arguments}: {}", reply.text);
-        assert_eq!(reply.structured["complete"], true, "{tool} {arguments}: {}", reply.text);
+        assert_eq!(
+            structured(&reply)["complete"],
+            true,
+            "{tool} {arguments}: {}",
+            reply.text
+        );
     }
     let late = Duration::from_secs(7);
     let map = served.call("outline", &json!({"view": "map"}), late).err().unwrap();
@@ -236,13 +246,13 @@ fn few_new_files_are_all_indexed_for_the_answer() {
     let whole = served
         .call("search", &json!({"query": "upload"}), Duration::ZERO)
         .unwrap();
-    assert_eq!(whole.structured["complete"], true, "{}", whole.text);
+    assert_eq!(structured(&whole)["complete"], true, "{}", whole.text);
     repo.write("src/late.rs", "/// Adds.\npub fn add_late() {}\n");
     repo.commit("late");
     let _lock = held(&repo);
     let reply = served.late("search", json!({"query": "where is add_late defined"}));
     assert_eq!(
-        (paths(&reply)[0].as_str(), &reply.structured["complete"]),
+        (paths(&reply)[0].as_str(), &structured(&reply)["complete"]),
         ("src/late.rs", &json!(true)),
         "{}",
         reply.text
@@ -273,7 +283,7 @@ fn a_call_waits_for_the_build_and_tells_how_far_it_is() {
         .unwrap();
     release.join().unwrap();
     assert_eq!(
-        (paths(&reply)[0].as_str(), &reply.structured["complete"]),
+        (paths(&reply)[0].as_str(), &structured(&reply)["complete"]),
         ("src/upload.rs", &json!(true)),
         "{}",
         reply.text

@@ -105,6 +105,8 @@ pub(super) struct Call<'a> {
     pub(super) ctx: CallCtx<'a>,
     /// Determines which part of the reply contains the text of results.
     pub(super) bodies: Bodies,
+    /// False if the client gets only the text.
+    pub(super) sends_structure: bool,
 }
 
 impl Call<'_> {

@@ -16,7 +16,9 @@ pub(in crate::mcp) fn run<O: Op + DeserializeOwned>(call: &Call<'_>) -> Result<R
 /// Answers a call by running the operation that its parameter `op` selects.
 pub(super) fn run_selected(call: &Call<'_>, name: &str, op: &impl Op) -> Result<Reply> {
     let mut reply = answer(call, op)?;
-    reply.structured.insert("op".to_owned(), name.into());
+    if let Some(structured) = &mut reply.structured {
+        structured.insert("op".to_owned(), name.into());
+    }
     Ok(reply)
 }
 
