@@ -19,10 +19,11 @@ use self::role::Place;
 use super::ask::{Ask, FileSelection, path_text};
 use super::doubts::{note_of_errors, with_errors};
 use super::edit::{Edit, PatchOut, Writer};
-use super::op::{Op, PageOf};
+use super::op::{Op, PageOf, Paging, Row};
 use super::paths::{name_or_place, path_of};
 use super::precise::Wanted;
 use super::question::{About, Question};
+use super::sink::{Sink, Style};
 use crate::link::{DefId, Linker};
 use crate::model::count::count;
 use crate::query::{FoundDefinition, LineStarts, TargetError, meant};
@@ -30,8 +31,8 @@ use crate::session::Result;
 
 /// Maximum number of candidates, and of mentions, that an answer lists.
 const MAX_LISTED: usize = 200;
-/// Maximum number of each of them in the text of an answer.
-const MAX_SHOWN: usize = 20;
+/// Maximum number of places that a tool lists before the patches, which may fill its answer.
+const MAX_FIRST: usize = 40;
 
 /// The request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -77,15 +78,24 @@ pub(crate) struct Facts {
     changed: usize,
     /// True if no place is left that could mean the definition.
     renamed_all: bool,
-    candidates: Vec<PlaceOut>,
     n_candidates: usize,
-    mentions: Vec<PlaceOut>,
     n_mentions: usize,
+}
+
+/// A changed file, or a place that is not changed, about which a person must decide.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum RenameRow {
+    Change(PatchOut),
+    /// A reference that could mean the definition.
+    Candidate(PlaceOut),
+    /// The name in a text.
+    Mention(PlaceOut),
 }
 
 /// A place that is not changed.
 #[derive(Debug, Serialize)]
-struct PlaceOut {
+pub(crate) struct PlaceOut {
     path: String,
     line: u32,
     /// 1-based, in bytes.
@@ -95,9 +105,44 @@ struct PlaceOut {
     text: String,
 }
 
+impl Row for RenameRow {
+    fn render(&self, out: &mut dyn Sink) {
+        match self {
+            Self::Change(patch) => patch.render(out),
+            Self::Candidate(place) => place.render("candidate", out),
+            Self::Mention(place) => place.render("mention", out),
+        }
+    }
+
+    fn bodies(&mut self) -> Vec<&mut Option<String>> {
+        match self {
+            Self::Change(patch) => patch.bodies(),
+            Self::Candidate(_) | Self::Mention(_) => Vec::new(),
+        }
+    }
+
+    fn raw(&self) -> Option<&[u8]> {
+        match self {
+            Self::Change(patch) => patch.raw(),
+            Self::Candidate(_) | Self::Mention(_) => None,
+        }
+    }
+}
+
+impl PlaceOut {
+    fn render(&self, what: &str, out: &mut dyn Sink) {
+        out.span(Style::Fact, what);
+        out.plain(" ");
+        out.span(Style::Path, &self.path);
+        out.plain(&format!(":{}:{} ", self.line, self.column));
+        out.span(Style::Fact, &format!("({}) ", self.reason));
+        out.line(&self.text);
+    }
+}
+
 impl Op for Rename {
     type Facts = Facts;
-    type Row = PatchOut;
+    type Row = RenameRow;
     const WHEN_TOO_SLOW: &'static str = "use diff to see whether the files were changed before you repeat it";
 
     fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
@@ -129,14 +174,13 @@ impl Op for Rename {
             definitions,
             changed: plan.n_changed(),
             renamed_all: plan.candidates.is_empty() && errors.is_empty() && !question.lacks_server(),
-            candidates: plan.out(&plan.candidates),
             n_candidates: plan.candidates.len(),
-            mentions: plan.out(&plan.mentions),
             n_mentions: plan.mentions.len(),
         };
-        let mut page = writer.write(&edited)?.map(facts, |patch| patch);
+        let mut page = writer.write(&edited)?.map(facts, RenameRow::Change);
         page.notes.splice(0..0, page.facts.notes(self.apply));
         page.notes.extend(note_of_errors(&question, &found.name, &errors));
+        plan.add_places(ask, &mut page);
         Ok(page)
     }
 }
@@ -162,9 +206,21 @@ impl Rename {
 }
 
 impl Plan<'_> {
-    fn out(&self, places: &[Place]) -> Vec<PlaceOut> {
-        let shown = places.iter().take(MAX_LISTED);
-        shown.map(|place| self.place(place)).collect()
+    /// Adds the places that are not changed. On the command line they follow the patches, which `git apply` reads.
+    fn add_places(&self, ask: &Ask<'_>, page: &mut PageOf<Rename>) {
+        let candidates = self.candidates.iter().take(MAX_LISTED);
+        let candidates = candidates.map(|place| RenameRow::Candidate(self.place(place)));
+        let mentions = self.mentions.iter().take(MAX_LISTED);
+        let mentions = mentions.map(|place| RenameRow::Mention(self.place(place)));
+        let mut places: Vec<RenameRow> = candidates.chain(mentions).collect();
+        let n_first = match ask.common.characters {
+            Some(_) => places.len().min(MAX_FIRST),
+            None => 0,
+        };
+        let rest = places.split_off(n_first);
+        page.rows.splice(0..0, places);
+        page.rows.extend(rest);
+        page.paging = Paging::numbered(None, 0, page.rows.len(), usize::MAX);
     }
 
     fn place(&self, place: &Place) -> PlaceOut {
@@ -188,31 +244,19 @@ impl Facts {
     fn notes(&self, is_applied: bool) -> Vec<String> {
         let state = if self.renamed_all { "complete" } else { "not complete" };
         let done = if is_applied { "changed" } else { "would be changed" };
-        let mut notes = vec![format!(
+        let sum = format!(
             "{} {done}; {state}: {}, {} in text",
             count(self.changed, "place"),
             count(self.n_candidates, "candidate"),
             count(self.n_mentions, "mention"),
-        )];
-        let lists = [
-            ("candidate", &self.candidates, self.n_candidates),
-            ("mention", &self.mentions, self.n_mentions),
-        ];
-        for (what, list, n_all) in lists {
-            notes.extend(list.iter().take(MAX_SHOWN).map(|place| {
-                let PlaceOut {
-                    path,
-                    line,
-                    column,
-                    reason,
-                    text,
-                } = place;
-                format!("{what} {path}:{line}:{column} ({reason}) {text}")
-            }));
-            if n_all > MAX_SHOWN {
-                notes.push(format!("and {} more", count(n_all - MAX_SHOWN, what)));
-            }
-        }
-        notes
+        );
+        let more = |(what, n_all): (&str, usize)| {
+            let n_more = n_all.saturating_sub(MAX_LISTED);
+            (n_more > 0).then(|| format!("{} not listed", count(n_more, what)))
+        };
+        let more = [("candidate", self.n_candidates), ("mention", self.n_mentions)]
+            .into_iter()
+            .filter_map(more);
+        std::iter::once(sum).chain(more).collect()
     }
 }
