@@ -2,7 +2,9 @@
 //! modules, in Ruby constants.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;

@@ -14,8 +14,10 @@ use super::tool::Call;
 use crate::mcp::Bodies;
 use crate::model::count::count;
 use crate::model::start_of;
+use crate::model::unprintable::printable;
 use crate::ops::ProvenanceOut;
 use crate::ops::{MarkedText, Page, Recorded, Row, fence_of};
+use crate::session::ErrorOut;
 
 /// Number of characters reserved for the lines that precede the results.
 const HEAD_CHARACTERS: usize = 800;
@@ -42,9 +44,10 @@ impl Reply {
         if notes.is_empty() {
             return self;
         }
-        let note = format!("note: {}\n", notes.join("; "));
+        let mut note = MarkedText::default();
+        note.line(&format!("note: {}", notes.join("; ")));
         let head = self.text.find('\n').filter(|_| self.text.starts_with("repo "));
-        self.text.insert_str(head.map_or(0, |newline| newline + 1), &note);
+        self.text.insert_str(head.map_or(0, |newline| newline + 1), &note.0);
         if let Some(structured) = &mut self.structured
             && let Value::Array(noted) = structured.entry("notes").or_insert_with(|| Vec::<Value>::new().into())
         {
@@ -57,7 +60,7 @@ impl Reply {
 /// Builds a reply.
 pub(super) struct ReplyBuilder {
     bodies: Bodies,
-    text: String,
+    text: MarkedText,
     /// The results of the structured content, unless only the text is sent.
     results: Option<Vec<Value>>,
     n_results: usize,
@@ -82,7 +85,7 @@ impl ReplyBuilder {
         };
         Self {
             bodies: call.bodies,
-            text: String::new(),
+            text: MarkedText::default(),
             results: call.sends_structure.then(Vec::new),
             n_results: 0,
             left_in_text: text,
@@ -102,13 +105,14 @@ impl ReplyBuilder {
             .results
             .is_some()
             .then(|| serde_json::to_value(facts).unwrap_or_default());
-        self.add(format!("{line}\n"), value)
+        let mut text = MarkedText::default();
+        text.line(line);
+        self.add(text.0, value)
     }
 
     /// Adds a line of text that belongs to no result.
     pub(super) fn note(&mut self, line: &str) {
-        self.text.push_str(&line.replace('\n', "\n    "));
-        self.text.push('\n');
+        self.text.line(line);
         self.left_in_text = self.left_in_text.saturating_sub(line.len() + 1);
     }
 
@@ -172,7 +176,7 @@ impl ReplyBuilder {
             structured
         });
         Reply {
-            text: head_text(provenance, next_cursor.as_deref(), self.began) + &self.text,
+            text: head_text(provenance, next_cursor.as_deref(), self.began) + &self.text.0,
             structured,
             is_complete: is_complete(provenance),
         }
@@ -201,7 +205,7 @@ pub(super) fn paged<F: Serialize, R: Row>(call: &Call<'_>, characters: usize, pa
         draft.hint(hint);
     }
     let n_wanted = page.rows.len().min(page.paging.limit.unwrap_or(usize::MAX));
-    let (mut n_rows, mut n_bytes, n_before) = (0, 0, draft.text.len());
+    let (mut n_rows, mut n_bytes, n_before) = (0, 0, draft.text.0.len());
     for mut row in page.rows.into_iter().take(n_wanted) {
         match draft.push_row(&mut row) {
             Shown::All => n_rows += 1,
@@ -230,16 +234,16 @@ pub(super) fn paged<F: Serialize, R: Row>(call: &Call<'_>, characters: usize, pa
 
 impl ReplyBuilder {
     fn lines(&mut self, lines: &Recorded) {
-        let mut text = MarkedText::default();
-        lines.replay(&mut text);
-        text.0.lines().for_each(|line| self.note(line));
+        let n_before = self.text.0.len();
+        lines.replay(&mut self.text);
+        self.left_in_text = self.left_in_text.saturating_sub(self.text.0.len() - n_before);
     }
 
     /// Puts the text from a position on between fences.
     fn quote_from(&mut self, start: usize) {
-        let quoted = self.text.split_off(start);
+        let quoted = self.text.0.split_off(start);
         let fence = fence_of(&quoted);
-        self.text.push_str(&format!("{fence}\n{quoted}{fence}\n"));
+        self.text.0.push_str(&format!("{fence}\n{quoted}{fence}\n"));
     }
 
     /// Adds a row if it fits. The first row is truncated rather than omitted.
@@ -316,7 +320,7 @@ impl ReplyBuilder {
         }
         self.left_in_text = self.left_in_text.saturating_sub(text.len());
         self.left_in_structure = self.left_in_structure.saturating_sub(n_characters);
-        self.text.push_str(&text);
+        self.text.0.push_str(&text);
         self.n_results += 1;
         if let Some(results) = &mut self.results {
             results.extend(value);
@@ -375,7 +379,7 @@ fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, bega
         return String::new();
     };
     let short = |id: Option<&str>| id.map_or("none".to_owned(), |id| id.chars().take(SHORT_ID).collect());
-    let mut text = format!(
+    let mut head = format!(
         "repo {} | ref {} | commit {} | tree {}",
         provenance.repo(),
         provenance.reference(),
@@ -383,13 +387,13 @@ fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, bega
         short(provenance.tree()),
     );
     if let Some(n_dirty) = provenance.dirty_files() {
-        text.push_str(&format!(" | {n_dirty} uncommitted"));
+        head.push_str(&format!(" | {n_dirty} uncommitted"));
     }
     if let Some((files, indexed, skipped)) = provenance.coverage() {
-        text.push_str(&format!(" | {indexed}/{files} files"));
+        head.push_str(&format!(" | {indexed}/{files} files"));
         let skipped: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         if !skipped.is_empty() {
-            text.push_str(&format!(" ({})", skipped.join(", ")));
+            head.push_str(&format!(" ({})", skipped.join(", ")));
         }
     }
     let complete = if provenance.incomplete_because().is_empty() {
@@ -397,21 +401,36 @@ fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, bega
     } else {
         "INCOMPLETE"
     };
-    text.push_str(&format!(
-        " | profile {} | {complete} | {} ms\n",
+    let mut text = MarkedText::default();
+    text.line(&format!(
+        "{head} | profile {} | {complete} | {} ms",
         short(Some(provenance.profile())),
         took_ms(began)
     ));
     for why in provenance.incomplete_because() {
-        text.push_str(&format!("incomplete: {why}\n"));
+        text.line(&format!("incomplete: {why}"));
     }
     for note in provenance.notes() {
-        text.push_str(&format!("note: {note}\n"));
+        text.line(&format!("note: {note}"));
     }
     if let Some(cursor) = next_cursor {
-        text.push_str(&format!("next_cursor: {cursor}\n"));
+        text.line(&format!("next_cursor: {cursor}"));
     }
-    text
+    text.0
+}
+
+/// Formats an error for a language model.
+pub(super) fn error_text(error: &ErrorOut) -> String {
+    let mut text = MarkedText::default();
+    text.line(&format!("error: {}", error.error));
+    if let Some(hint) = &error.hint {
+        text.line(&format!("hint: {hint}"));
+    }
+    if let Some(retry) = &error.retry {
+        text.line(&format!("try: {}", printable(retry.to_string())));
+    }
+    text.0.truncate(text.0.len() - 1);
+    text.0
 }
 
 fn json_len(value: &Value) -> usize {

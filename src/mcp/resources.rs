@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::blocking::Outcome;
 use super::guides;
+use super::reply::error_text;
 use super::server::Server;
 use super::tools::TOOLS;
 
@@ -72,7 +73,7 @@ pub(super) async fn read(
             Ok(contents(uri, &reply.text, "text/plain", ttl_ms, CacheScope::Private))
         }
         Outcome::Ended(Err(error)) => Err(ErrorData::resource_not_found(
-            error.for_tools().to_text(),
+            error_text(&error.for_tools()),
             Some(json!({"uri": uri})),
         )),
         Outcome::Cancelled | Outcome::TooLong => Err(ErrorData::internal_error("the call was stopped", None)),

@@ -25,7 +25,7 @@ use super::Bodies;
 use super::arguments::{Arguments, schema};
 use super::blocking::{Blocking, Outcome, Permit};
 use super::hub::Hub;
-use super::reply::Reply;
+use super::reply::{Reply, error_text};
 use super::tool::{Call, Effect, Tool};
 use super::tools::TOOLS;
 use super::{prompts, resources, suggest};
@@ -270,7 +270,7 @@ pub(super) fn result(tool: &Tool, outcome: Outcome<Reply>, is_modern: bool) -> R
 
 fn fail(result: &mut CallToolResult, error: &OpError) {
     let error = error.for_tools();
-    result.content.push(ContentBlock::text(error.to_text()));
+    result.content.push(ContentBlock::text(error_text(&error)));
     result.structured_content = serde_json::to_value(error).ok();
     result.is_error = Some(true);
 }

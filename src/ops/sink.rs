@@ -205,6 +205,14 @@ const INDENT: &str = "    ";
 #[derive(Debug, Default)]
 pub(crate) struct MarkedText(pub(crate) String);
 
+impl MarkedText {
+    /// Writes a line of the program. What follows a line break in it is indented.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.span(Style::Plain, line);
+        self.end();
+    }
+}
+
 impl Sink for MarkedText {
     fn span(&mut self, style: Style, text: &str) {
         let is_at_margin = self.0.is_empty() || self.0.ends_with('\n');

@@ -162,20 +162,6 @@ fn system_error(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKi
     causes.find_map(|cause| cause.downcast_ref::<io::Error>().map(io::Error::kind))
 }
 
-impl ErrorOut {
-    /// Formats the error for a language model.
-    pub(crate) fn to_text(&self) -> String {
-        let mut text = format!("error: {}", self.error);
-        if let Some(hint) = &self.hint {
-            text.push_str(&format!("\nhint: {hint}"));
-        }
-        if let Some(retry) = &self.retry {
-            text.push_str(&format!("\ntry: {retry}"));
-        }
-        text
-    }
-}
-
 /// Adds what failed to an error, or creates an error for a missing value.
 pub(crate) trait Context<T> {
     fn context(self, action: impl Display) -> Result<T>;

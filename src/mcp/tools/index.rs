@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::arguments::{Kind, Parameter};
 use super::super::asked::{Asked, MAX_TOKENS, REPO};
 use super::super::parameters;
-use super::super::reply::{Reply, ReplyBuilder};
+use super::super::reply::{Reply, ReplyBuilder, error_text};
 use super::super::tool::{Call, Effect, Tool};
 use super::op::{request, run_selected};
 use super::status::about;
@@ -172,7 +172,7 @@ fn build(call: &Call<'_>, asked: &Asked, op: &str) -> Result<Reply> {
             Err(error) => {
                 let failure = error.for_tools();
                 let facts = json!({"ref": reference, "state": "failed", "error": failure.error, "hint": failure.hint});
-                (facts, format!("{reference}: {}", failure.to_text()))
+                (facts, format!("{reference}: {}", error_text(&failure)))
             }
             Ok(None) => {
                 draft.note("no commits yet: nothing to index");
