@@ -63,9 +63,11 @@ AGE-SECRET-KEY-1  A-Z0-9  50,
 eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.  \w-  8,
 "#;
 
-/// An argument of a command, between any others (`ARGS`), which a backslash continues on the next line.
+/// An argument of a command, between any others (`ARGS`).
 const ARGUMENT: &str = r#"\\?(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\\-][^\s"']{3,}))"#;
-const ARGUMENTS: &str = r"(?:[^\n]|\\\r?\n)*?\s";
+const ARGUMENTS: &str = r"[^\n]*?\s";
+/// What may be between a name and its value: signs, tags, ends of lines, and a cell of a table.
+const BETWEEN: &str = r"(?:[^\w</.-]|<[^<>\n]{1,80}>)(?:[^\w</]|<[^<>\n]{1,80}>){0,24}(?:[\w ]{1,40}\|[^\w|\n]{0,8})?";
 
 /// Forms of secrets in all text. The capture group that matches is the secret. `\b` is compiled as ASCII, for which the
 /// regex crate has a faster engine.
@@ -84,7 +86,7 @@ all  (?:SharedAccessSignature=|[?&]sig=)([^;\s"'<>&]{16,})
 all  (\$(?:[1567y]|2[abxy]?|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*|scrypt)\$(?:[A-Za-z0-9./=,+-]*\$){0,3}[A-Za-z0-9./=+-]{20,})
 random  (?m)^[a-z_][\w-]*:([A-Za-z0-9./]{13}):[0-9]+:
 # Passwords in URLs (but not port numbers), and in connection strings of Oracle and Go.
-all  (?:https?|wss?)://[^\s:/@]*:[0-9]{1,5}[/?#]|://[^\s:/@]*:([^\s"`]{2,})@
+all  (?:https?://|wss?://|://[^\s:/@]*@)[^\s:/@]*:[0-9]{1,5}[/?#]|://[^\s:/@]*(?:@[^\s:/@]*)?:([^\s"`]{2,})@
 key  ://([0-9A-Za-z_-]{20,})(?::[\w-]*)?@
 all  jdbc:oracle:[a-z]+:[^\s/"']+/([^\s"']{3,})@
 all  \b[A-Za-z0-9_.-]+:([^\s"'`]{3,})@(?:tcp|unix)\(
@@ -96,6 +98,8 @@ all  \b([0-9]{8,10}:[A-Za-z0-9_-]{35}\b|[0-9]/[0-9]{16}:[a-f0-9]{32})
 all  \b([0-9a-f]{32}-us[0-9]{1,2})\b
 # A line of `.pgpass`.
 random  (?m)^[\w.*/-]+:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:([^:\s]{4,})\r?$
+# Entries of `.netrc`, on one or more lines.
+all  (?m)(?:\bmachine\s+\S+|^default)(?:\s+(?:login|user|account)\s+\S+)*\s+password\s+(\S{4,})
 # Twelve or more words from which a wallet is made.
 all  ["'`]((?:[a-z]{3,8}\s){11}(?:(?:[a-z]{3,8}\s){3}){0,4}[a-z]{3,8})["'`]
 all  \[\s*((?:["'][a-z]{3,8}["'],\s*){11}(?:(?:["'][a-z]{3,8}["'],\s*){3}){0,4}["'][a-z]{3,8}["']),?\s*\]
@@ -114,6 +118,8 @@ random  (?im)["'`]([^\s"'`]{6,})["'`][^"'`\n]{0,40}?(?:[^:]//|#|/\*|--|;)\s*(?:\
 # A name and its value on two lines, also in a table.
 random  (?im)^[^\w\n]{0,8}[\w ._-]{0,40}(?:password|passwd|passphrase|secret|api[ _-]?key|token)[^\w\n]{0,4}\r?\n(?:[ \t]*\r?\n)?[^\w\n]{0,8}?([^\s<>]{8,})[ \t]*\r?$
 random  (?i)(?:password|passwd|secret|api[ _-]?key|token)\s*:?\s*</\w+>\s*<\w+[^<>]*>\s*([^\s<>]{6,})\s*<
+# A name and its value, whatever is between them.
+mixed  (?i)(?:password|passwd|passphrase|secret|api[ _-]?key|token)BETWEEN([^\s"'`<>|\\]{8,})
 # The words of a wallet behind a name.
 all  (?i)\b\w*(?:mnemonic|(?:seed|recovery|backup)[_ -]?(?:phrase|words?))["'`\]]*\s*(?:is)?\s*(?:[:=]+|=>)\s*["'`]?((?:[a-zぁ-ん]{3,8},?\s+){3,23}[a-zぁ-ん]{3,8})
 # A value before its name.
@@ -129,24 +135,25 @@ all  (?i)["']([^"'\n]{4,})["']\s*\|\s*ConvertTo-SecureString\b
 # The key in a section of a settings file.
 all  (?i)["'](?:jwt|hmac|aes|encryption|signing)\w*["']\s*:\s*\{[^{}]{0,300}?["']\w*key["']\s*:\s*["']([^"'\n]{4,})["']
 random  (?i)cookie["']?\s*[:,=]\s*\\?["']?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})
-all  (?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+([^\s"'`$<{\\]{4,})
+all  (?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+(?:["']\s*[+.]\s*["'])?([^\s"'`$<{\\]{4,})
+random  (?i)\bauthorization\b[^\n]{0,200}\b(?:signature|response)=["']?([^\s"',]{8,})
 random  (?i)\bbearer\s+([^\s"'`$<{\\=]{12,})
 all  (?i)\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?(?:["']([^"'\n]+)["']|([a-z0-9]{6,})\s*;)
 all  (?i)\b(?:PWD|password)=\{([^{}"'\n]{4,})\}
-all  (?im)^\s*(?:machine\s+\S+\s+)?(?:user(?:name)?|login)\s+\S+\s+(?:privilege\s+[0-9]+\s+)?(?:insecure-)?(?:password|secret)\s+(?:[0-9]\s+)?(\S{4,})\s*$
+all  (?im)^\s*(?:user(?:name)?|login)\s+\S+\s+(?:privilege\s+[0-9]+\s+)?(?:insecure-)?(?:password|secret)\s+(?:[0-9]\s+)?(\S{4,})\s*$
 all  \b(?:enable\s+(?:secret|password)\s+[0-9]|snmp-server\s+community)\s+(\S{4,})
 all  (?i)\bInput (?:Text|Password)\s{2,}\S*(?:pass|pw)\S*\s{2,}(\S+)
 "##;
 
 /// Forms of commands with a password as an argument.
 const COMMANDS: &str = r##"
-all  \bcurl\bARGS(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)[\s=]*ARGUMENT
+all  \bcurl\bARGS(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)[\s=]*(?:"([^":\n]*:[^"\n]*)"|'([^':\n]*:[^'\n]*)'|([^\s"':\\-][^\s"':]*:[^\s"']*))
 all  \bhttps?\bARGS-a[\s=]+ARGUMENT
 all  \b(?:mysql|mariadb)[a-z-]*\bARGS-pARGUMENT
 all  \bmysqladmin\bARGSpassword\s+ARGUMENT
 all  \b(?:mongo[a-z]*|twine|psexec)\bARGS-p\s+ARGUMENT
-all  \b(?:sshpass|7z\s+[a-z])\s+-p\s*ARGUMENT
-all  \b(?:zip|sqlcmd|bcp|mosquitto_[a-z]+)\bARGS-P\s*ARGUMENT
+all  \b(?:sshpass(?:\s+-[a-z])*|7z\s+[a-z])\s+-p\s*ARGUMENT
+all  \b(?:(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+)\bARGS-P\s*ARGUMENT
 all  \b(?:ldap[a-z]+)\bARGS-w\s+ARGUMENT
 all  \bopenssl\bARGS(?:-[kK]\s+|-pass(?:in|out)?\s+pass:)ARGUMENT
 all  \bxfreerdp\bARGS/p:ARGUMENT
@@ -164,7 +171,7 @@ all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo 
 /// Texts, one of which every form in [`NEAR_FORMS`] contains.
 const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|crypt|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
-const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo)[ \t]";
+const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo)[ \t]";
 /// Limit on the text before and behind such a word.
 const NEAR_BYTES: usize = 300;
 /// A JSON Web Key.
@@ -177,7 +184,11 @@ struct Forms(Vec<(Trust, Regex)>);
 
 impl Forms {
     fn of(table: &'static str) -> Self {
-        let arguments = |form: &str| form.replace("ARGUMENT", ARGUMENT).replace("ARGS", ARGUMENTS);
+        let arguments = |form: &str| {
+            form.replace("ARGUMENT", ARGUMENT)
+                .replace("ARGS", ARGUMENTS)
+                .replace("BETWEEN", BETWEEN)
+        };
         let row = |[trust, form]: [&str; 2]| (Trust::of(trust), arguments(form).replace(r"\b", r"(?-u:\b)"));
         let forms = rows(table).map(row).map(|(trust, form)| (trust, compiled(&form)));
         Self(forms.collect())

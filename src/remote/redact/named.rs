@@ -27,7 +27,9 @@ const LINKS: &str = r##"
 strong  random  never  §  (?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*
 strong  any  never  (?:cmp|compare\w*|equals)\(§  \s*,\s*
 # `getenv("NAME", "value")`, `put(NAME, "value")`, `{name, "value"}`, `set :name, "value"`, `"--name", "value"`.
-weak  any  never  (?i)(?:(?:env|setdefault|fetch|\bget|option|flag\.\w+|\bdefine|setattr|set_?property|header|put|insert|\.set|\.set_env)\(\s*(?:\w+,\s*)?["']?|^\s*\{|\bset[ (]:|["']--?)§  ["']?\s*,\s*
+weak  any  never  (?i)(?:(?:env|setdefault|fetch|\bget|option|flag\.\w+|\bdefine|setattr|set_?property|header|put|insert|add|append|\.of|pair|param|\.set|\.set_env)\(\s*(?:\w+,\s*)?["']?|^\s*\{|\bset[ (]:|["']--?)§  ["']?\s*,\s*
+strong  any  never  ["']§  ["']\s*(?:to|->|;)\s*
+weak  any  never  --?§  ["']\)\s*\.arg\(\s*
 weak  random  never  ["':]§  ["'`]?\s*,\s*
 strong  random  never  §  ["'`]?\s*,\s*
 # `get("NAME") || "value"`, `env::var("NAME").unwrap_or("value")`, `fetch("NAME") { "value" }`.
@@ -44,13 +46,13 @@ strong  random  never  §  [({]\s*
 strong  never  random  §  ["'`*]*[ \t]+(?:(?:is|are|was|as|to|be|ist|est|es):?[ \t]+|[0-9][ \t]+)?["'`*]*
 strong  any  never  §  [ \t]+(?:is|ist|est|es|was|as):?[ \t]+
 strong  any  never  §  [ \t]+
-weak  any  random  (?:-|(?i)^\s*(?:env|arg|set(?:\s+-\w+)?|setx|setenv|export|#\s*define|\(\w+|.*\sset_header|proxy_\w+|.*;\s*set|set|.*\sconfig(?:ure)?\s+set)\s(?:.*\s)?\$?)§  [ \t]+(?:<<<[ \t]+)?
+weak  any  random  (?:-|(?i)^\s*(?:env|arg|set(?:\s+-\w+)?|setx|setenv|export|#\s*define|\(\w+|.*\sset_header|proxy_\w+|.*;\s*set|set|.*\sconfig(?:ure)?\s+set)\s(?:.*[\s:])?\$?)§  [ \t]+(?:<<<[ \t]+)?
 weak  never  any  (?i)^\s*(?:env|arg|set|setx|setenv|export)\s(?:-\w+\s)?(?-i)[A-Z_]*§  [ \t]+
 strong  never  any  -§  [ \t]+
 weak  never  any  -§  [ \t]*\n[ \t]*-[ \t]+
 # `AUTH_NAME value` as a line, and `name:` with a line.
 strong  never  notname  ^\s*(?:[?>#*+-][ \t]+)?§|&§  (?:\t+|[ \t]+(?:-[ \t]+)?|[ \t]*\n(?:[|] |: ))
-strong  any  entry  ^[ \t"'-]*§  ["']?:[ \t]*\n[ \t]+
+strong  any  entry  ^[ \t"'-]*§  ["']?:[ \t]*(?:#[^\n]*)?\n[ \t]+
 # `<name>value</name>`, `<key>name</key><string>value`, and `<name id="…">value`, also as CDATA.
 strong  never  any  <(?:[\w-]+:)?§  (?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?
 weak  never  random  <(?:[\w-]+:)?§  (?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?
@@ -176,14 +178,18 @@ impl Place<'_> {
     /// Finds values in `name = value`, `"name": value`, `["name"] = value` and `name Type = value`.
     fn assigned(&self) -> Vec<Range<usize>> {
         let sign = form!(
-            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+(?:[Aa]s[ \t]+)?[*A-Za-z][\w.*\[\]]*)?)((?:[ \t]*\r?\n[ \t]*)?|[ \t]*)(:[=-]|=>|<-|\|\|=?|\?\?=?|&&=|[+.?|:]{0,2}=|::?)([ \t]*(?:\\\r?\n[ \t]*)?)(?:/\*[^*\n]*\*/\s*)?"#
+            r#"\A(?:\\*["'`](?:\s*\])?|\*\*|(?:\s*\])?(?:\[[^\]\n]{0,20}\]| ?\{[^{}\n]{0,40}\})?[?!]?(?:[ \t]+(?:[Aa]s[ \t]+)?[*A-Za-z][\w.*\[\]]*)?)((?:[ \t]*\r?\n[ \t]*)?|[ \t]*)(:[=-]|=>|<-|\|\|=?|\?\?=?|&&=|[+.?|:]{0,2}=|::?)([ \t]*)(?:/\*[^*\n]*\*/\s*)?"#
         );
         let several = form!(r"^\s*(?:[a-z]+ )?[\w\s,]+,\s*$");
         let Some(found) = sign.captures(self.after()) else {
             return Vec::new();
         };
         let (before, sign, behind) = (&found[1], &found[2], &found[3]);
-        let at = self.name.end() + found[0].len();
+        let mut at = self.name.end() + found[0].len();
+        let indented = form!(r"\A[ \t]*\r?\n[ \t]+").find(&self.text[at..]);
+        at += indented
+            .filter(|_| sign == "=" && self.is_in_section())
+            .map_or(0, |gap| gap.end());
         let is_other = behind.is_empty() && self.text[at..].starts_with(['=', '~', ':']);
         // A cross-reference or symbol in prose, as in "Never pass :ref:`signal` as sender".
         let is_symbol = behind.is_empty() && self.text[at..].starts_with(|c: char| c.is_ascii_alphabetic());
@@ -201,17 +207,9 @@ impl Place<'_> {
             let end = if is_wide { line_end(self.text, at) } else { at };
             return value::literals(&self.text[..end], at, true);
         }
-        let is_continued = |c: char| c.is_whitespace() || c == '\\';
         let trust = match self.name.strength {
             Strength::Key => Trust::Key,
-            _ if self.is_setting(
-                sign,
-                before.is_empty() && behind.trim_matches(is_continued).is_empty(),
-                at,
-            ) =>
-            {
-                Trust::Any
-            }
+            _ if self.is_setting(sign, before.is_empty() && behind.is_empty(), at) => Trust::Any,
             Strength::Strong => Trust::NotName,
             _ => Trust::Random,
         };
@@ -228,7 +226,7 @@ impl Place<'_> {
         match sign {
             // As in environment variables, URLs, flags, properties files and logs.
             "=" if is_near && self.text[..at].ends_with('=') => {
-                let is_part = self.before().ends_with(['?', '&', ';', ':', '-']);
+                let is_part = self.before().ends_with(['?', '&', '#', ';', ':', '-']);
                 let is_word = || self.in_string || self.before().ends_with(' ');
                 self.name.is_upper()
                     || is_wide && is_part
@@ -300,7 +298,9 @@ impl Place<'_> {
         if next.is_match(gap) || !is_named && (!is_nested() || self.name.strength == Strength::Mentions) {
             return None;
         }
-        self.value_at(self.name.end() + key.end(), literal, word)
+        let at = self.name.end() + key.end();
+        let line = gap.lines().last().unwrap_or_default();
+        value::block(self.text, at, indent(line)).or_else(|| self.value_at(at, literal, word))
     }
 
     /// Finds the text at `at` up to `end`, if it is a secret.
@@ -377,11 +377,13 @@ impl Place<'_> {
         let tag = form!(r"\A(?:[!&][\w!:/.-]*[ \t]+)*(?:\*\*)?");
         let at = at + tag.find(&self.text[at..]).map_or(0, |tag| tag.end());
         let column = self.line.trim_end_matches(['"', '\'']).len();
+        let is_random = |word: &str| is_meant(word, Trust::Random);
         let bytes = || form!(BYTES).captures(&self.text[at..line_end(self.text, at)])?.get(1);
         let bytes = || bytes().map(|bytes| at + bytes.start()..at + bytes.end());
         let block = (trust != Trust::Key)
             .then(|| value::block(self.text, at, column))
-            .flatten();
+            .flatten()
+            .filter(|lines| trust > Trust::Random || self.text[lines.clone()].split_whitespace().any(is_random));
         if let Some(found) = block.or_else(bytes) {
             return vec![found];
         }

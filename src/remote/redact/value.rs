@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 32;
 
 /// A string literal in any language, with its content as the group that matches. One that does not end on its line
 /// extends to the next quote or to the end of the text.
-pub(super) const QUOTED: &str = r##"(?:\b[bBrRuUfFlLN]{1,2}|[@$])?(?:"""((?s:.)*?)(?:"""|\z)|'''((?s:.)*?)(?:'''|\z)|\\+"((?:[^"\\\n]|\\[^"\n])*)\\+"|#"((?:[^"\n]|"[^#\n])*)"#|"((?:[^"\\\n]|\\.|"")*)"|'((?:[^'\\\n]|\\.|'')*)'|`([^`]+)(?:`|\z)|"((?:[^"\\]|\\(?s:.))*)(?:"|\z)|\bqq?\s?[{(\[<]([^{}()\[\]<>\n]+)[})\]>]|%[qQ][{(\[|]([^{}()\[\]|\n]+)[})\]|]|\[=*\[([^\[\]"',]{4,})\]=*\])"##;
+pub(super) const QUOTED: &str = r##"(?:\b[bBrRuUfFlLN]{1,2}|[@$])?(?:"""((?s:.)*?)(?:"""|\z)|'''((?s:.)*?)(?:'''|\z)|\\"((?:[^"\\\n]|\\\\\\"|\\[^"\n])*)\\"|\\+"((?:[^"\\\n]|\\[^"\n])*)\\+"|#"((?:[^"\n]|"[^#\n])*)"#|"((?:[^"\\\n]|\\.|"")*)"|'((?:[^'\\\n]|\\.|'')*)'|`([^`]+)(?:`|\z)|"((?:[^"\\]|\\(?s:.))*)(?:"|\z)|\bqq?\s?[{(\[<]([^{}()\[\]<>\n]+)[})\]>]|%[qQ][{(\[|]([^{}()\[\]|\n]+)[})\]|]|\[=*\[([^\[\]"',]{4,})\]=*\])"##;
 
 /// A list of bytes or characters.
 pub(super) const BYTES: &str =
@@ -34,6 +34,8 @@ pub(super) enum Trust {
     Never,
     /// Only keys: long hexadecimal numbers, and words of letters and digits that change as in random words.
     Key,
+    /// Only words in which letters and digits alternate: `a1b2c3`.
+    Mixed,
     /// Only words that do not look like names: `a1b2c3d4`, `hunter22`.
     Random,
     /// Words that do not look like names, numbers, and words with dashes.
@@ -51,6 +53,7 @@ impl Trust {
     pub(super) fn of(name: &str) -> Self {
         match name {
             "key" => Self::Key,
+            "mixed" => Self::Mixed,
             "random" => Self::Random,
             "notname" => Self::NotName,
             "entry" => Self::Entry,
@@ -254,6 +257,7 @@ pub(super) fn is_meant(value: &str, trust: Trust) -> bool {
     let is_secret = match trust {
         Trust::Entry | Trust::Any => value.len() >= MIN_LITERAL_BYTES && !(sounds_secret(value) && is_name(value)),
         Trust::NotName => value.len() >= MIN_WORD_BYTES && (is_number() || value.contains('-')) || is_random(value),
+        Trust::Mixed => is_mixed(value) && is_random_word(value),
         Trust::Random => is_random_word(value),
         Trust::All => true,
         Trust::Key => is_key(value),
@@ -275,6 +279,18 @@ fn is_random(word: &str) -> bool {
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
         && word.bytes().any(|byte| byte.is_ascii_digit() || is_sign(byte))
         && !is_name(word)
+}
+
+/// Returns true for a word in which a letter follows a digit or a digit a letter several times. Hexadecimal numbers are
+/// ids and checksums.
+fn is_mixed(word: &str) -> bool {
+    const MIN_CHANGES: usize = 4;
+    let pairs = word.as_bytes().windows(2);
+    let changes = pairs.filter(|pair| {
+        pair.iter().all(u8::is_ascii_alphanumeric) && pair[0].is_ascii_digit() != pair[1].is_ascii_digit()
+    });
+    let is_hex = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    changes.count() >= MIN_CHANGES && !word.bytes().all(is_hex)
 }
 
 fn is_key(word: &str) -> bool {
