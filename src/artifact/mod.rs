@@ -14,4 +14,4 @@ mod worker;
 pub use check::check;
 pub use file::{ArtifactFile, ArtifactWriter, FORMAT, OpenedBlocks};
 pub use key::{ArtifactKey, SkipReason, Status};
-pub use worker::{Extractor, WORKER, extract, serve_extractor, use_workers};
+pub use worker::{Extractor, WORKER, extract, serve_extractor, use_workers, waits_for_worker};

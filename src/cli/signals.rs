@@ -1,13 +1,21 @@
 //! Handles SIGINT, SIGTERM and SIGHUP. The first signal sets a flag, and long operations stop at the next safe point.
-//! The second signal, or a first signal while no operation is running, ends the process immediately.
+//! The second signal, or a first signal while no operation is running, ends the process immediately. So does a parser
+//! that works on after the first signal: an operation cannot stop before it has the answer.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::pager::IS_PAGING;
 use super::{IDLE, INTERRUPTED, render};
+use crate::artifact::waits_for_worker;
+
+/// Time that a parser has after a signal.
+const PARSER_GRACE: Duration = Duration::from_millis(300);
+/// Time between looks at the parsers after it.
+const PARSER_CHECK: Duration = Duration::from_millis(50);
 
 /// The exit code after a signal: 128 plus the number of the signal, as in a shell.
 static EXIT_CODE: AtomicU8 = AtomicU8::new(130);
@@ -26,7 +34,7 @@ pub(super) fn exit_code() -> u8 {
 }
 
 fn listen() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (interrupt, terminate, hangup) = {
         let _context = runtime.enter();
         (
@@ -42,11 +50,19 @@ fn listen() -> io::Result<()> {
 }
 
 async fn note(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal) {
+    let mut grace = PARSER_GRACE;
     loop {
         let code = tokio::select! {
             Some(()) = interrupt.recv() => 130,
             Some(()) = terminate.recv() => 143,
             Some(()) = hangup.recv() => 129,
+            () = tokio::time::sleep(grace), if INTERRUPTED.load(Ordering::SeqCst) => {
+                if waits_for_worker() {
+                    std::process::exit(i32::from(exit_code()));
+                }
+                grace = PARSER_CHECK;
+                continue;
+            }
             else => return,
         };
         EXIT_CODE.store(code, Ordering::Relaxed);

@@ -4,14 +4,17 @@ use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use codescout::artifact::{Extractor, use_workers};
 use codescout::extract::{Options, Unparsed, by_name};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::cli::call_in;
-use crate::support::{InTime, TestRepo, wait_for_end, wait_until};
+use crate::support::{InTime, TestRepo, assert_within, wait_for_end, wait_until};
 
 /// A text that the scanner of Ruby cannot hold, and texts that are too large, too deep, too repetitive or not UTF-8 for
 /// the process itself.
@@ -69,6 +72,58 @@ fn a_worker_ends_with_its_connection() {
     ours.read_exact(&mut [0]).unwrap();
     drop(ours);
     assert!(wait_for_end(&mut worker).success());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_ends_a_run_whose_parsers_hang() {
+    let repo = repository();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        for args in [&["index"][..], &["index", "--history"], &["outline", "large.py"]] {
+            let _ = fs::remove_dir_all(repo.path(".codescout"));
+            let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
+                .args(args)
+                .current_dir(repo.root())
+                .env("HOME", repo.root())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut worker = None;
+            wait_until("a worker runs", || {
+                worker = worker_of(&child);
+                worker.is_some()
+            });
+            let worker = worker.unwrap();
+            kill_process(worker, Signal::STOP).unwrap();
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let signalled = Instant::now();
+            assert_eq!(wait_for_end(&mut child).code(), Some(code), "{signal:?} {args:?}");
+            assert_within(Duration::from_secs(2), signalled, "the end after a signal");
+            wait_until("the worker ends", || !is_running(worker));
+        }
+    }
+    call_in(repo.root(), &["index"], b"").expect(0);
+    call_in(repo.root(), &["symbol", "f1999"], b"").expect(0);
+    call_in(repo.root(), &["verify", "--deep"], b"").expect(0);
+}
+
+/// Returns a worker that this process has started.
+fn worker_of(child: &Child) -> Option<Pid> {
+    let parent = format!("PPid:\t{}\n", child.id());
+    let is_worker = |process: &Path| {
+        fs::read(process.join("cmdline")).is_ok_and(|line| line.ends_with(b"\0worker\0"))
+            && fs::read_to_string(process.join("status")).is_ok_and(|status| status.contains(&parent))
+    };
+    let mut processes = fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+    let process = processes.find(|process| is_worker(process))?;
+    Pid::from_raw(process.file_name()?.to_str()?.parse().ok()?)
+}
+
+fn is_running(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    // A process that has ended stays until its new parent has read its status.
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]

@@ -35,6 +35,11 @@ pub fn use_workers(program: PathBuf) {
     WORKERS.get_or_init(|| Workers::new(program));
 }
 
+/// Returns true while this process waits for a worker. If the process ends then, the worker ends too.
+pub fn waits_for_worker() -> bool {
+    WORKERS.get().is_some_and(Workers::are_busy)
+}
+
 /// Extracts `bytes` with a new [`Extractor`].
 pub fn extract(bytes: &[u8], lang: Lang, options: &Options) -> Extraction {
     Extractor::new(options.clone()).extract(bytes, lang)

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub(super) struct Workers {
     max_start: Duration,
     max_wait: Duration,
     state: Mutex<State>,
+    /// Number of questions without an answer.
+    n_open: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -48,7 +51,13 @@ impl Workers {
             max_start: MAX_START,
             max_wait: MAX_WAIT,
             state: Mutex::default(),
+            n_open: AtomicUsize::new(0),
         }
+    }
+
+    /// Returns true while a text is being parsed.
+    pub(super) fn are_busy(&self) -> bool {
+        self.n_open.load(Ordering::Relaxed) > 0
     }
 
     /// Asks a worker about a text. `read` converts the answer, and returns `None` if it does not fit the question.
@@ -56,6 +65,18 @@ impl Workers {
     /// A text for which a worker ends is given to a new one, because an earlier text or another program may be the
     /// cause. One that takes too long is not.
     pub(super) fn ask<T>(
+        &'static self,
+        question: &Question,
+        text: &[u8],
+        read: impl Fn(Answer, &[u8]) -> Option<T>,
+    ) -> Result<T, Unparsed> {
+        self.n_open.fetch_add(1, Ordering::Relaxed);
+        let asked = self.ask_twice(question, text, read);
+        self.n_open.fetch_sub(1, Ordering::Relaxed);
+        asked
+    }
+
+    fn ask_twice<T>(
         &'static self,
         question: &Question,
         text: &[u8],
