@@ -54,6 +54,17 @@ pub(super) fn read(path: &Path) -> Result<Option<(Settings, String)>, FileError>
     read_where(path, std::fs::symlink_metadata(path))
 }
 
+/// Like [`read`], but warns about a file that this user may not read, and ignores it.
+pub(super) fn read_if_allowed(path: &Path) -> Result<Option<(Settings, String)>, FileError> {
+    match read(path) {
+        Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!("cannot read {}: its settings are ignored", path.display());
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
 /// Returns true, with a warning, if a file belongs neither to this user nor to root nor to the owner of its folder.
 pub(super) fn is_of_another_user(path: &Path) -> bool {
     let owner = |path: &Path| Some(std::fs::symlink_metadata(path).ok()?.uid());

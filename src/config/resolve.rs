@@ -207,7 +207,7 @@ fn layers(environment: &Environment, files: &RepositoryFiles) -> Result<Vec<(Pat
     let mut layers = Vec::new();
     if let Some(path) = &files.machine
         && !file::is_of_another_user(path)
-        && let Some((settings, text)) = file::read(path)?
+        && let Some((settings, text)) = file::read_if_allowed(path)?
     {
         let is_trusted = Trusted::new(environment).contains(path, &text);
         match first_key(&settings, |scope| scope == Scope::User) {

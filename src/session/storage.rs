@@ -1,5 +1,6 @@
 //! Manages the sidecar of an open repository: its location, and opening it for reading and writing.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -78,13 +79,14 @@ impl Storage {
         }
     }
 
-    /// Opens the sidecar for reading, if it exists. Returns an error for a sidecar that came with the repository or
-    /// belongs to another user.
+    /// Opens the sidecar for reading, if it exists and this user may read it. Returns an error for a sidecar that came
+    /// with the repository or belongs to another user.
     pub fn open(&self) -> Result<Option<Sidecar>> {
         refuse_tracked(&self.repository, &self.location.root)?;
         match self.location.open() {
-            Ok(sidecar) => Ok(Some(sidecar)),
+            Ok(sidecar) => Ok(Some(sidecar).filter(Sidecar::is_readable)),
             Err(OpenError::Missing { .. }) => Ok(None),
+            Err(OpenError::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

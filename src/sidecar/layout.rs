@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
 use super::atomic::{remove_stale_in, unlinked_file_in, write_in};
 use super::beneath::{Entry, EntryKind, Folder, Owners};
 use super::failpoint;
@@ -205,6 +208,12 @@ impl Sidecar {
     /// Returns true if codescout or its user creates entries with this name in a sidecar.
     pub fn is_own_name(name: &str) -> bool {
         is_own(name)
+    }
+
+    /// Returns false if this user may not read the state or a store.
+    pub fn is_readable(&self) -> bool {
+        let is_denied = |name: &str| access(self.root.join(name), Access::READ_OK) == Err(Errno::ACCESS);
+        !is_denied(STATE_NAME) && !Store::ALL.iter().any(|store| is_denied(store.folder()))
     }
 
     /// Returns the last published state, or `None` if none has been published.

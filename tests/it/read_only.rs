@@ -210,6 +210,45 @@ fn a_closed_sidecar_answers_and_takes_nothing() {
 }
 
 #[test]
+fn a_sidecar_that_cannot_be_read_is_none() {
+    let Some(closed) = Closed::new() else { return };
+    closed.repo.write(".codescout/config.toml", "[search]\nlimit = 3\n");
+    closed.give_away();
+    assert_eq!(closed.call(&["index", "--history"]).code, Some(0));
+    let more: [&[&str]; 10] = [
+        &["graph", "callers", "parse"],
+        &["graph", "unused"],
+        &["history", "parse"],
+        &["history", "README.md"],
+        &["blame", "README.md"],
+        &["diff", "HEAD"],
+        &["search", "--in", "commits", "new"],
+        &["search", "--all-history", "parse"],
+        &["memory", "list"],
+        &["docs", "audit"],
+    ];
+    let set = |name: &str, mode: u32| {
+        let path = closed.repo.path(format!(".codescout/{name}"));
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let names = ["", "FORMAT", "state", "history-v1", "artifacts-v1", "config.toml"];
+    for (name, closed_mode) in names.into_iter().map(|name| (name, 0)).chain([("", 0o311)]) {
+        let mode = fs::metadata(closed.repo.path(format!(".codescout/{name}")))
+            .unwrap()
+            .permissions()
+            .mode();
+        set(name, closed_mode);
+        for args in READS.iter().filter(|args| args[0] != "verify").chain(&more) {
+            let said = closed.call(args);
+            let about = format!("{name:?} {closed_mode:o} {args:?}: {}", said.stderr);
+            assert!(matches!(said.code, Some(0 | 1)), "{about}");
+            assert!(!said.stderr.contains("codescout: cannot"), "{about}");
+        }
+        set(name, mode);
+    }
+}
+
+#[test]
 fn a_closed_repository_and_home_are_read() {
     let Some(closed) = Closed::new() else { return };
     closed.close(&closed.home);
