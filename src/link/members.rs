@@ -34,7 +34,7 @@ impl Climb {
 }
 
 /// How a reference uses a name.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Use {
     pub(super) kind: Option<ReferenceKind>,
     pub(super) n_arguments: Option<u8>,
@@ -233,12 +233,25 @@ impl Linker<'_> {
     /// Like [`Self::members_of`], for a use of the name. A member that does not fit the use is returned only if no
     /// inherited one fits.
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
-        let mut other = Vec::new();
-        let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
-        if usage.kind == Some(ReferenceKind::Type) {
-            other.retain(|of| !self.is_constructor(*of));
-        }
-        if found.is_empty() { other } else { found }
+        let find = || {
+            let mut other = Vec::new();
+            let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
+            if usage.kind == Some(ReferenceKind::Type) {
+                other.retain(|of| !self.is_constructor(*of));
+            }
+            if found.is_empty() { other } else { found }
+        };
+        self.definitions_for(Question::Members(of, name.into(), usage), find)
+    }
+
+    /// Returns the definitions that answer a question.
+    fn definitions_for(&self, question: Question, find: impl FnOnce() -> Vec<DefId>) -> Vec<DefId> {
+        let find = || Found {
+            syms: find().into_iter().map(Sym::Def).collect(),
+            tier: Tier::Receiver,
+        };
+        let found = self.answer(question, find);
+        found.syms.iter().filter_map(Sym::definition).collect()
     }
 
     fn members_in(
@@ -293,6 +306,10 @@ impl Linker<'_> {
 
     /// Returns the types that a type extends or implements, in the order in which their members are sought.
     fn bases_of(&self, of: DefId, depth: u8) -> Vec<DefId> {
+        self.definitions_for(Question::Bases(of), || self.find_bases(of, depth))
+    }
+
+    fn find_bases(&self, of: DefId, depth: u8) -> Vec<DefId> {
         let Some(facts) = self.facts(of.file) else {
             return Vec::new();
         };

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::environment::Module;
 use super::facts::DefId;
+use super::members::Use;
 use super::resolve::Found;
 use crate::snapshot::FileId;
 
@@ -31,6 +32,10 @@ pub(super) enum Question {
     Word(FileId, u32, Box<str>),
     /// Which blocks implement a type?
     Parts(DefId),
+    /// Which types does a type extend?
+    Bases(DefId),
+    /// Which members of a type does a use of a name mean?
+    Members(DefId, Box<str>, Use),
 }
 
 /// The answers that a linker has found.

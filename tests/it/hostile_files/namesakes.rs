@@ -104,6 +104,70 @@ fn bases_of_one_type_take_time_in_proportion() {
     });
 }
 
+/// Each type has ten bases, all of which have the same ten.
+#[test]
+fn lattices_of_types_take_time_in_proportion() {
+    const N_LAYERS: usize = 12;
+    const N_WIDE: usize = 10;
+    let lattice = |head: &str, bases: &str, separator: &str, body: &str, calls: &str| {
+        let mut text = String::new();
+        for layer in 0..N_LAYERS {
+            let names: Vec<String> = (0..N_WIDE).map(|at| format!("T{}x{at}", layer + 1)).collect();
+            let bases = if layer + 1 < N_LAYERS {
+                bases.replace('$', &names.join(separator))
+            } else {
+                String::new()
+            };
+            (0..N_WIDE).for_each(|at| text += &format!("{head} T{layer}x{at}{bases} {body}\n"));
+        }
+        let lines: String = (0..200).map(|at| format!("x.gone{at}();\n")).collect();
+        text + &calls.replace('$', &lines)
+    };
+    let files = [
+        (
+            "a.java",
+            lattice(
+                "interface",
+                " extends $",
+                ", ",
+                "{ }",
+                "class Z { void f(T0x0 x) {\n$} }\n",
+            ),
+        ),
+        (
+            "a.ts",
+            lattice("interface", " extends $", ", ", "{ }", "function f(x: T0x0) {\n$}\n"),
+        ),
+        (
+            "a.kt",
+            lattice("interface", " : $", ", ", "{ }", "fun f(x: T0x0) {\n$}\n"),
+        ),
+        (
+            "a.cs",
+            lattice("interface", " : $", ", ", "{ }", "class Z { void f(T0x0 x) {\n$} }\n"),
+        ),
+        (
+            "a.swift",
+            lattice("protocol", ": $", ", ", "{ }", "func f(x: T0x0) {\n$}\n"),
+        ),
+        (
+            "a.py",
+            lattice("class", "($)", ", ", ": pass", "def f(x: T0x0):\n  (\n$)\n"),
+        ),
+        (
+            "a.cpp",
+            lattice("struct", " : $", ", ", "{ };", "void f(T0x0 x) {\n$}\n"),
+        ),
+    ];
+    linked(&files, |view, _, linker| {
+        for (path, _) in &files {
+            let file = view.find_text(path).unwrap();
+            let found = timed(path, || linker.link_file(file).unwrap());
+            assert!(found.len() >= N_LAYERS * N_WIDE, "{path}: {}", found.len());
+        }
+    });
+}
+
 #[test]
 fn many_names_in_one_line_take_time_in_proportion() {
     let definition = format!("int a() {{ /* {} */ }} ", "-".repeat(100));
