@@ -1,11 +1,15 @@
 //! `codescout serve`
 
+use std::sync::atomic::Ordering;
+
 use super::Found;
 use super::args::{BodiesArg, Global, ProfileArg, ServeArgs};
+use super::signals::IS_SERVER;
 use crate::mcp::{self, Bodies, HttpOptions, Profile, ServeOptions};
 use crate::session::Result;
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
+    IS_SERVER.store(true, Ordering::Relaxed);
     mcp::serve(&ServeOptions {
         repo: global.repo.clone(),
         roots: args.roots.clone(),

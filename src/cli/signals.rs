@@ -3,7 +3,7 @@
 //! that works on after the first signal: an operation cannot stop before it has the answer.
 
 use std::io::{self, IsTerminal};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,6 +17,8 @@ const PARSER_GRACE: Duration = Duration::from_millis(300);
 /// Time between looks at the parsers after it.
 const PARSER_CHECK: Duration = Duration::from_millis(50);
 
+/// True for a server, whose other calls go on.
+pub(super) static IS_SERVER: AtomicBool = AtomicBool::new(false);
 /// The exit code after a signal: 128 plus the number of the signal, as in a shell.
 static EXIT_CODE: AtomicU8 = AtomicU8::new(130);
 
@@ -57,7 +59,7 @@ async fn note(mut interrupt: Signal, mut terminate: Signal, mut hangup: Signal) 
             Some(()) = terminate.recv() => 143,
             Some(()) = hangup.recv() => 129,
             () = tokio::time::sleep(grace), if INTERRUPTED.load(Ordering::SeqCst) => {
-                if waits_for_worker() {
+                if waits_for_worker() && !IS_PAGING.load(Ordering::SeqCst) && !IS_SERVER.load(Ordering::Relaxed) {
                     std::process::exit(i32::from(exit_code()));
                 }
                 grace = PARSER_CHECK;

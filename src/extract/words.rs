@@ -64,7 +64,8 @@ pub(super) fn words(tree: &Tree, src: &[u8], name: &str, grammar: &Grammar) -> V
             if text == name.as_bytes() {
                 let range = ByteRange::new(node.start_byte() as u32, node.end_byte() as u32);
                 let zone = grammar.zone.zip(outer.last());
-                let kind = match zone.and_then(|(find, parent)| find(node, *parent, src)) {
+                let around = outer.iter().rev().nth(1).map_or("", Node::kind);
+                let kind = match zone.and_then(|(find, parent)| find(node, *parent, around, src)) {
                     Some(Zone::Label) => Some(WordKind::Label),
                     _ => kind_of(node, place, &outer, src),
                 };

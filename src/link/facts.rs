@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::scopes::inline_module;
 use crate::extract::{
-    Binding, BindingKind, Definition, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind, Steps,
-    Value, language, profile,
+    Binding, BindingKind, Definition, DefinitionKind, Extensions, Globals, Import, ImportedName, Reference,
+    ReferenceKind, Steps, Value, language, profile,
 };
 use crate::model::{ByteRange, Lang};
 use crate::snapshot::FileId;
@@ -425,6 +425,10 @@ impl Facts {
     pub(super) fn enclosing_callable(&self, at: u32) -> Option<u32> {
         self.enclosing(at)
             .find(|&index| self.definitions[index as usize].kind.is_callable())
+    }
+
+    pub(super) fn is_kotlin(&self) -> bool {
+        profile(self.lang).extensions == Extensions::Receivers
     }
 
     /// Returns the name of the type that the function of Kotlin around a byte extends.

@@ -9,9 +9,11 @@ use parking_lot::Mutex;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
-use super::resolve::{Found, Linker, MAX_CANDIDATES, MAX_OVERLOADS, Sym, Tier, remembered};
-use crate::extract::{BindingKind, DefinitionKind, Globals, Reference, ReferenceKind, Steps, Value, profile};
+use super::resolve::{Found, Linker, MAX_CANDIDATES, MAX_NAMESAKES, MAX_OVERLOADS, Sym, Tier, remembered};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Reference, ReferenceKind, Steps, Value, profile};
 
+/// What the names of attributes of C# end with, and uses of them omit.
+pub(super) const ATTRIBUTE: &str = "Attribute";
 /// Limit on the segments of a name.
 const MAX_SEGMENTS: usize = 32;
 /// Limit on the namespaces that a file uses among which a name is sought.
@@ -44,43 +46,70 @@ impl Facts {
             segments.extend(outer.qualifier.as_deref());
             next = outer.container;
         }
+        if next.is_some() {
+            return None;
+        }
         if !has_namespace && self.globals() == Globals::Namespaces {
             segments.extend(Some(self.namespace_at(definition.range.start)).filter(|namespace| !namespace.is_empty()));
         }
         segments.reverse();
-        Some(segments.join("."))
+        Some(segments.join(".").replace("::", "."))
     }
 
-    /// Returns the full name of the innermost type or namespace around a byte; empty if there is none.
-    fn name_around(&self, at: u32) -> String {
-        let holder = self.enclosing(at).find(|&of| self.holds_members(of));
-        match holder {
-            Some(of) => joined(
-                &self.outer_name(of).unwrap_or_default(),
-                &self.definitions[of as usize].name,
-            ),
+    /// Returns the full names of the types and namespaces in which a name at a byte is sought, innermost first. The last
+    /// one is empty.
+    fn scopes_at(&self, at: u32) -> Vec<String> {
+        let mut holders = self.enclosing(at).filter(|&of| {
+            self.holds_members(of) || self.globals() == Globals::Namespaces && self.has_kind(of, DefinitionKind::Module)
+        });
+        let full = |of: u32| {
+            let outer = self.outer_name(of).unwrap_or_default();
+            joined(&outer, &self.definitions[of as usize].name)
+        };
+        if self.globals() == Globals::Constants {
+            return holders.map(full).chain([String::new()]).take(MAX_SEGMENTS).collect();
+        }
+        let innermost = match holders.next() {
+            Some(of) => full(of),
             None if self.globals() == Globals::Namespaces => self.namespace_at(at).to_owned(),
             None => String::new(),
-        }
+        };
+        let outer = |name: &String| {
+            let outer = name.rsplit_once('.').map_or("", |(outer, _)| outer);
+            (!name.is_empty()).then(|| outer.to_owned())
+        };
+        std::iter::successors(Some(innermost), outer).collect()
     }
 
     /// Returns true for a type, and for a module of Ruby.
     pub(super) fn holds_members(&self, of: u32) -> bool {
         let kind = self.definitions[of as usize].kind;
-        kind.is_type() || kind == DefinitionKind::Module && self.globals() != Globals::None
+        kind.is_type() || kind == DefinitionKind::Module && self.globals() == Globals::Constants
     }
 
-    /// Returns the number of type parameters of a type.
+    /// Returns true for a type of C# or Kotlin with the parameters of a constructor behind its name.
+    pub(super) fn has_head_parameters(&self, of: u32) -> bool {
+        let can_have = self.is_kotlin() || self.globals() == Globals::Namespaces;
+        let is_parameter = |binding: &Binding| matches!(binding.kind, BindingKind::Parameter | BindingKind::Definition);
+        can_have && self.definitions[of as usize].kind.is_type() && self.bound_in_head(of).any(is_parameter)
+    }
+
+    /// Returns the number of type parameters of a type or function.
     fn n_type_parameters(&self, of: u32) -> usize {
+        let bound = self.bound_in_head(of);
+        bound
+            .filter(|binding| binding.kind == BindingKind::TypeParameter)
+            .count()
+    }
+
+    /// Returns the bindings between the name of a definition and its body.
+    fn bound_in_head(&self, of: u32) -> impl Iterator<Item = &Binding> {
         let definition = &self.definitions[of as usize];
-        let is_own = |start: u32| definition.name_range.end <= start && start < definition.signature.end;
-        let first = self
-            .bindings
-            .partition_point(|binding| binding.start < definition.name_range.end);
-        let own = self.bindings[first..]
+        let (start, end) = (definition.name_range.end, definition.signature.end);
+        let first = self.bindings.partition_point(|binding| binding.start < start);
+        self.bindings[first..]
             .iter()
-            .take_while(|binding| is_own(binding.start));
-        own.filter(|binding| binding.kind == BindingKind::TypeParameter).count()
+            .take_while(move |binding| binding.start < end)
     }
 
     /// Returns true if type arguments follow a reference.
@@ -115,8 +144,21 @@ impl Linker<'_> {
         if reference.qualifier.as_deref() == Some(".") {
             return Found::unknown();
         }
-        let found = self.global_in(facts, reference, "", depth);
-        found.unwrap_or_else(|| self.invisible(facts, reference))
+        if let Some(found) = self.global_in(facts, reference, "", depth) {
+            return found;
+        }
+        // `[Mark]` means `MarkAttribute`.
+        if reference.kind == ReferenceKind::Attribute && facts.globals() == Globals::Namespaces {
+            let name = format!("{}{ATTRIBUTE}", reference.name);
+            let long = Reference {
+                name,
+                ..reference.clone()
+            };
+            return self
+                .global_in(facts, &long, "", depth)
+                .unwrap_or_else(|| self.invisible(facts, &long));
+        }
+        self.invisible(facts, reference)
     }
 
     /// Finds a name in the namespace or module that is written before it.
@@ -126,6 +168,11 @@ impl Linker<'_> {
         }
         let before = facts.path_before(reference).filter(|path| !path.is_empty())?;
         self.global_in(facts, reference, &before, depth)
+    }
+
+    /// Finds a constant of Ruby in the modules around a reference.
+    pub(super) fn global_constant(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
+        self.global_in(facts, reference, "", depth)
     }
 
     fn global_in(&self, facts: &Facts, reference: &Reference, before: &str, depth: u8) -> Option<Found> {
@@ -143,15 +190,17 @@ impl Linker<'_> {
         if self.globals_named(facts, name).is_empty() && facts.stars().next().is_none() {
             return None;
         }
-        let around = facts.name_around(at);
-        let mut outer = Some(around.as_str());
-        while let Some(namespace) = outer {
-            let found = self.with_full_name(facts, &joined(namespace, before), name);
+        let is_rooted = reference.qualifier.as_deref() == Some(":");
+        let scopes = if is_rooted {
+            vec![String::new()]
+        } else {
+            facts.scopes_at(at)
+        };
+        for scope in scopes {
+            let found = self.with_full_name(facts, &joined(&scope, before), name);
             if let Some(found) = self.chosen(facts, reference, found, Tier::Scope) {
                 return Some(found);
             }
-            let rest = || namespace.rsplit_once('.').map_or("", |(outer, _)| outer);
-            outer = (!namespace.is_empty()).then(rest);
         }
         let used = facts.stars().take(MAX_USED);
         let mut used = used.filter(|_| facts.globals() == Globals::Namespaces);
@@ -194,6 +243,14 @@ impl Linker<'_> {
         }
     }
 
+    /// Returns true if the number of type arguments of a call of C# would choose among functions.
+    pub(super) fn differ_in_types(&self, facts: &Facts, called: &[DefId], reference: &Reference) -> bool {
+        let n_parameters = |of: &DefId| self.facts(of.file).map(|facts| facts.n_type_parameters(of.index));
+        facts.globals() == Globals::Namespaces
+            && facts.has_type_arguments(reference)
+            && called.iter().any(|of| n_parameters(of) != n_parameters(&called[0]))
+    }
+
     /// Returns the global definitions with a full name.
     fn with_full_name(&self, facts: &Facts, outer: &str, name: &str) -> Vec<DefId> {
         let named = self.globals_named(facts, name);
@@ -218,7 +275,10 @@ impl Linker<'_> {
             Some((outer.into_boxed_str(), of))
         };
         let find = || {
-            let named = self.named(facts.family, name).into_iter();
+            let named = self.named(facts.family, name);
+            // Those that are left out could be nearer.
+            let is_cut = named.len() > MAX_NAMESAKES;
+            let named = named.into_iter().filter(|_| !is_cut);
             let mut named: Vec<(Box<str>, DefId)> = named.filter_map(outer_name).collect();
             named.sort_unstable();
             named.into()
@@ -229,20 +289,15 @@ impl Linker<'_> {
     /// Chooses among definitions of one full name: those of the project of the file, with as many type parameters.
     /// Candidates if it is not known which project is meant.
     fn chosen(&self, facts: &Facts, reference: &Reference, mut found: Vec<DefId>, tier: Tier) -> Option<Found> {
-        let sees_tests = is_test(&facts.path);
-        if facts.globals() == Globals::Modules && !sees_tests {
-            found.retain(|of| !is_test(self.links.environment.path(of.file)));
+        if facts.globals() == Globals::Modules {
+            let own = module_of(&facts.path);
+            let is_imported = |module: &str| facts.imports.iter().any(|import| import.module == module);
+            found.retain(|of| {
+                let module = module_of(self.links.environment.path(of.file));
+                module == own || module.is_none_or(is_imported)
+            });
         }
-        if facts.globals() == Globals::Namespaces && found.len() > 1 {
-            let is_generic = facts.has_type_arguments(reference);
-            let fits = |of: &DefId| {
-                let target = self.facts(of.file);
-                target.is_some_and(|target| (target.n_type_parameters(of.index) > 0) == is_generic)
-            };
-            if found.iter().any(fits) {
-                found.retain(fits);
-            }
-        }
+        found.retain(|of| self.is_as_generic(facts, *of, reference));
         let mut tier = tier;
         if found.len() > 1 && facts.globals() != Globals::Constants {
             let own = self.project(&facts.path);
@@ -253,9 +308,21 @@ impl Linker<'_> {
                 tier = Tier::Named;
             }
         }
+        if found.len() > MAX_CANDIDATES {
+            tier = Tier::Named;
+        }
         found.truncate(MAX_CANDIDATES);
         let syms: Vec<Sym> = found.into_iter().map(Sym::Def).collect();
         (!syms.is_empty()).then_some(Found { syms, tier })
+    }
+
+    /// Returns true if a type of C# has type parameters, and a reference type arguments, or both have none.
+    pub(super) fn is_as_generic(&self, facts: &Facts, of: DefId, reference: &Reference) -> bool {
+        let n_parameters = || {
+            self.facts(of.file)
+                .map_or(0, |target| target.n_type_parameters(of.index))
+        };
+        facts.globals() != Globals::Namespaces || (n_parameters() > 0) == facts.has_type_arguments(reference)
     }
 
     /// Returns the folder of the project that a file belongs to: the nearest one with a project file of C# or a package of
@@ -302,9 +369,18 @@ impl Linker<'_> {
     }
 }
 
-/// Returns true for a path in a folder of tests.
-fn is_test(path: &str) -> bool {
-    path.split('/').rev().skip(1).any(|folder| folder.ends_with("Tests"))
+/// Returns the module of a file of Swift: the folder below `Sources` or `Tests`, or else a folder of tests.
+fn module_of(path: &str) -> Option<&str> {
+    let mut folders = path.split('/').rev().skip(1).peekable();
+    while let Some(folder) = folders.next() {
+        let is_below = folders
+            .peek()
+            .is_some_and(|outer| matches!(*outer, "Sources" | "Tests"));
+        if is_below || folder.ends_with("Tests") {
+            return Some(folder);
+        }
+    }
+    None
 }
 
 /// Joins two parts of a name, of which each can be empty.

@@ -233,6 +233,11 @@ impl Linker<'_> {
     /// Like [`Self::members_of`], for a use of the name. A member that does not fit the use is returned only if no
     /// inherited one fits.
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
+        // All parts of a type have the same members.
+        let of = match self.facts(of.file).map(|facts| facts.globals()) {
+            Some(Globals::None) | None => of,
+            Some(_) => self.parts_of(of, depth).into_iter().min().unwrap_or(of),
+        };
         let find = || {
             let mut other = Vec::new();
             let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);

@@ -99,14 +99,12 @@ impl Linker<'_> {
                 }
                 continue;
             }
-            let of = self
-                .resolve_at(&facts, head, DEPTH)
-                .syms
-                .into_iter()
-                .find_map(|sym| match sym {
-                    Sym::Def(def) => Some(def),
-                    _ => None,
-                });
+            let syms = self.resolve_at(&facts, head, DEPTH).syms;
+            // A type parameter can be anything.
+            if matches!(syms.first(), Some(Sym::Local(..))) {
+                continue;
+            }
+            let of = syms.iter().find_map(Sym::definition);
             score += self.fit(argument, name, of)?;
         }
         Some(score)
@@ -123,6 +121,7 @@ impl Linker<'_> {
             (Base::Instance(def), Some(of)) if *def == of => Some(4),
             (Base::Instance(def), Some(of)) => self.extends(*def, of, DEPTH, &mut Climb::default()).then_some(2),
             (Base::Instance(_), None) if is_primitive || name == "String" => None,
+            (Base::Instance(def), None) if !is_anything && self.has_no_base(*def) => None,
             (Base::Instance(_), None) => Some(u32::from(!is_anything)),
             (Base::Outer(known), _) if known == "null" => (!is_primitive).then_some(1),
             (Base::Outer(known), _) if known.is_empty() => Some(0),
@@ -148,6 +147,16 @@ impl Linker<'_> {
             }
             _ => Some(0),
         }
+    }
+
+    /// Returns true for a type that extends and implements nothing.
+    fn has_no_base(&self, of: DefId) -> bool {
+        let parts = self.parts_of(of, DEPTH);
+        let has_none = |part: &DefId| {
+            self.facts(part.file)
+                .is_some_and(|facts| facts.bases(part.index).is_empty())
+        };
+        parts.iter().all(has_none)
     }
 
     /// Returns true if a type is a subtype of another one.

@@ -7,8 +7,9 @@ use rayon::prelude::*;
 
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
+use super::globals::ATTRIBUTE;
 use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Globals, ReferenceKind, language, profile};
+use crate::extract::{BindingKind, DefinitionKind, Globals, ReferenceKind, Value, language, profile};
 use crate::index::lexical::{LexicalError, for_each_term};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
@@ -333,7 +334,16 @@ impl Linker<'_> {
             };
         }
         let link = self.link(facts, index);
+        // In Ruby, a name that is no variable is a call.
+        let is_call = facts.globals() == Globals::Constants
+            && reference.kind == ReferenceKind::Value
+            && reference.receiver == Value::None
+            && link.tier != Tier::Outside
+            && reference
+                .name
+                .starts_with(|first: char| first.is_lowercase() || first == '_');
         Site {
+            kind: if is_call { ReferenceKind::Call } else { site.kind },
             tier: link.tier,
             targets: link.targets,
             is_lost: link.is_lost,
@@ -415,7 +425,17 @@ impl Linker<'_> {
 
     fn own_names(&self, targets: &[DefId]) -> Vec<String> {
         let names = targets.iter().filter_map(|target| Some(self.definition(*target)?.name));
-        names.collect::<BTreeSet<_>>().into_iter().collect()
+        let mut names: BTreeSet<String> = names.collect();
+        let has_attributes = |target: &DefId| {
+            let facts = self.facts(target.file);
+            facts.is_some_and(|facts| facts.globals() == Globals::Namespaces)
+        };
+        if targets.iter().any(has_attributes) {
+            let short = names.iter().filter_map(|name| name.strip_suffix(ATTRIBUTE));
+            let short: Vec<String> = short.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            names.extend(short);
+        }
+        names.into_iter().collect()
     }
 
     /// Returns the names, and those that imports give to the definitions.

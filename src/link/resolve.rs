@@ -31,7 +31,7 @@ pub const MAX_CANDIDATES: usize = 24;
 /// Limit on definitions of one name among which those that are meant are sought.
 pub(super) const MAX_OVERLOADS: usize = 256;
 /// Limit on the definitions of one name among which candidates are sought.
-const MAX_NAMESAKES: usize = 1_000;
+pub(super) const MAX_NAMESAKES: usize = 1_000;
 /// Limit on references, bindings and answers that a server keeps for a view.
 const MAX_KEPT: usize = 8_000_000;
 /// Limit on the size of a manifest in bytes.
@@ -561,15 +561,18 @@ impl<'v> Linker<'v> {
                 .filter(|&&index| is_type && facts.has_kind(index, DefinitionKind::Constructor))
                 .map(|&index| facts.def(index))
                 .collect();
-            if constructors.is_empty() {
+            if constructors.is_empty() || facts.has_head_parameters(target.index) {
                 called.push(target);
-            } else {
-                called.extend(constructors);
             }
+            called.extend(constructors);
         }
-        // One part of a type can have the constructors of all.
-        if called.iter().any(|of| self.is_constructor(*of)) {
-            called.retain(|of| self.is_constructor(*of));
+        // One part of a type of C# can have the constructors of all.
+        if facts.globals() == Globals::Namespaces && called.iter().any(|of| self.is_constructor(*of)) {
+            let has_head = |of: &DefId| {
+                let facts = self.facts(of.file);
+                facts.is_some_and(|facts| facts.has_head_parameters(of.index))
+            };
+            called.retain(|of| self.is_constructor(*of) || has_head(of));
         }
         called.sort_unstable();
         called.dedup();
@@ -580,7 +583,8 @@ impl<'v> Linker<'v> {
             .collect();
         let fitting = if fitting.is_empty() { called } else { fitting };
         let fitting = self.generic(facts, fitting, reference);
-        if fitting.len() > 1 && !reference.arguments.is_empty() {
+        let is_open = self.differ_in_types(facts, &fitting, reference);
+        if fitting.len() > 1 && !reference.arguments.is_empty() && !is_open {
             self.best_overloads(facts, reference, fitting)
         } else {
             fitting
@@ -737,6 +741,9 @@ impl<'v> Linker<'v> {
 
     /// Finds a function that extends a type of Kotlin, unless the type has a member of its name.
     fn extension(&self, facts: &Facts, of: DefId, reference: &Reference, depth: u8) -> Option<Found> {
+        if !facts.is_kotlin() {
+            return None;
+        }
         let (name, at) = (&reference.name, reference.range.start);
         let extended = |one: DefId| self.facts(one.file)?.definitions[one.index as usize].qualifier.clone();
         let mut named = self.named(facts.family, name).into_iter();

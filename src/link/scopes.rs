@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind, profile};
 use crate::snapshot::FileId;
 
 impl Linker<'_> {
@@ -24,11 +24,23 @@ impl Linker<'_> {
         if facts.family == Family::Php && !name.starts_with('$') {
             return self.name_in_php(facts, reference);
         }
+        // Constants of Ruby are sought in the modules around them before those that a class inherits.
+        let is_constant = facts.globals() == Globals::Constants && name.starts_with(char::is_uppercase);
+        if is_constant && let Some(found) = self.global_constant(facts, reference, depth) {
+            return found;
+        }
         let lexical = self.lexical(facts, reference, depth);
+        let lexical = lexical.map(|found| self.as_generic(facts, reference, found));
+        if reference.kind != ReferenceKind::Call
+            && profile(facts.lang).may_bind(name)
+            && !matches!(&lexical, Some(found) if matches!(found.syms.first(), Some(Sym::Local(..))))
+        {
+            return Found::unknown();
+        }
         if facts.family == Family::C {
             return self.bare_in_c(facts, reference, lexical);
         }
-        if let Some(found) = lexical {
+        if let Some(found) = lexical.filter(|found| !found.syms.is_empty()) {
             return found;
         }
         if facts.globals() != Globals::None {
@@ -63,6 +75,27 @@ impl Linker<'_> {
             Family::Rust if facts.is_path_segment(reference) => self.crate_named(facts, reference),
             _ => self.invisible(facts, reference),
         }
+    }
+
+    /// Of the types of C# with one name, keeps those that have type arguments as a reference has. A function of Kotlin that
+    /// extends another type than those around a call is no more than a candidate.
+    fn as_generic(&self, facts: &Facts, reference: &Reference, mut found: Found) -> Found {
+        let is_type = |of: DefId| self.definition(of).is_some_and(|of| of.kind.is_type());
+        found.syms.retain(|sym| match sym {
+            Sym::Def(of) => self.is_as_generic(facts, *of, reference) || !is_type(*of),
+            _ => true,
+        });
+        if facts.is_kotlin() && reference.kind == ReferenceKind::Call {
+            let own = facts.extended_around(reference.range.start);
+            let extends_other = |sym: &Sym| {
+                let of = sym.definition().and_then(|of| self.definition(of));
+                of.is_some_and(|of| of.qualifier.is_some() && of.qualifier.as_deref() != own)
+            };
+            if !found.syms.is_empty() && found.syms.iter().all(extends_other) {
+                found.tier = Tier::Named;
+            }
+        }
+        found
     }
 
     /// Returns true if something can be used as a macro. Some are functions.

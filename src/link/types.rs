@@ -110,16 +110,6 @@ const CONTENT: &[&str] = &[
     "upgrade",
     "element",
     "newInstance",
-    "First",
-    "FirstOrDefault",
-    "Single",
-    "SingleOrDefault",
-    "Last",
-    "LastOrDefault",
-    "firstOrNull",
-    "lastOrNull",
-    "single",
-    "getOrNull",
 ];
 /// Methods of types outside of the repository that return the same type.
 const SAME: &[&str] = &[
@@ -153,6 +143,16 @@ const SAME: &[&str] = &[
     "concat",
     "or_else",
     "as_deref_mut",
+];
+const CONTENT_CSHARP: &[&str] = &[
+    "First",
+    "FirstOrDefault",
+    "Single",
+    "SingleOrDefault",
+    "Last",
+    "LastOrDefault",
+];
+const SAME_CSHARP: &[&str] = &[
     "ConfigureAwait",
     "Where",
     "OrderBy",
@@ -161,12 +161,9 @@ const SAME: &[&str] = &[
     "Reverse",
     "ToList",
     "ToArray",
-    "toList",
-    "asSequence",
-    "sortedBy",
-    "also",
-    "apply",
 ];
+const CONTENT_KOTLIN: &[&str] = &["firstOrNull", "lastOrNull", "single", "getOrNull"];
+const SAME_KOTLIN: &[&str] = &["toList", "asSequence", "sortedBy", "also", "apply"];
 
 impl Ty {
     fn new(base: Base, tier: Tier) -> Self {
@@ -264,9 +261,14 @@ impl Linker<'_> {
                 if !matches!(of.base, Base::Outer(_)) || steps.next_if_eq(&Step::Call).is_none() {
                     return None;
                 }
+                let (same, content) = match facts.globals() {
+                    Globals::Namespaces => (SAME_CSHARP, CONTENT_CSHARP),
+                    _ if facts.is_kotlin() => (SAME_KOTLIN, CONTENT_KOTLIN),
+                    _ => (&[][..], &[][..]),
+                };
                 match reference.name.as_str() {
-                    name if SAME.contains(&name) => of,
-                    name if CONTENT.contains(&name) => self.content(&of, depth)?,
+                    name if SAME.contains(&name) || same.contains(&name) => of,
+                    name if CONTENT.contains(&name) || content.contains(&name) => self.content(&of, depth)?,
                     _ => return None,
                 }
             }

@@ -353,7 +353,7 @@ pub(super) fn single<'p>(
 }
 
 fn is_complete(provenance: Option<&ProvenanceOut>) -> bool {
-    provenance.is_none_or(|provenance| provenance.incomplete_because().is_empty())
+    provenance.is_some_and(|provenance| provenance.incomplete_because().is_empty())
 }
 
 fn head(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> Map<String, Value> {

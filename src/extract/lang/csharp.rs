@@ -29,6 +29,7 @@ pub(super) const LANGUAGE: Language = Language {
         extensions: Extensions::Anywhere,
         has_capital_values: true,
         globals: Globals::Namespaces,
+        implicit_names: "field value",
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(
@@ -133,12 +134,12 @@ const SCOPES: &[&str] = &[
 ];
 
 /// Takes the names on the left in `new Item { Name = value }` for labels.
-fn member_of_new(leaf: Node<'_>, parent: Node<'_>, src: &[u8]) -> Option<Zone> {
-    if parent.kind() != "assignment_expression" || leaf.start_byte() != parent.start_byte() {
-        return None;
-    }
-    let next = src.get(parent.end_byte()..)?.trim_ascii_start().first()?;
-    matches!(next, b',' | b'}').then_some(Zone::Label)
+fn member_of_new(leaf: Node<'_>, parent: Node<'_>, outer: &str, _: &[u8]) -> Option<Zone> {
+    let is_in_new = match parent.kind() {
+        "assignment_expression" => outer == "initializer_expression",
+        kind => kind == "with_initializer",
+    };
+    (is_in_new && leaf.start_byte() == parent.start_byte()).then_some(Zone::Label)
 }
 
 fn explicit(declared: Option<Node<'_>>) -> Option<Node<'_>> {

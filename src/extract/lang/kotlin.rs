@@ -27,6 +27,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_package_clause: true,
         standard: Standard::KOTLIN,
         extensions: Extensions::Receivers,
+        implicit_names: "field it",
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(
@@ -78,13 +79,15 @@ const RULES: &[Rule] = &[
     on(&["call_expression"], call("")),
     on(SCOPES, Role::Scope),
     on(&["function_declaration"], Role::BindBy(function_result)),
-    on(&["parameter", "class_parameter", "catch_block", "type_parameter"], Role::BindBy(parameter)),
+    on(&["parameter", "class_parameter", "catch_block", "setter", "type_parameter"], Role::BindBy(parameter)),
     on(&["property_declaration"], Role::BindBy(property)),
     on(&["for_statement"], Role::BindBy(iterated)),
     on(&["when_subject"], Role::BindBy(property)),
     on(&["lambda_parameters"], Role::BindBy(lambda_parameters)),
     on(&["parenthesized_expression", "value_argument"], same("")),
     on(&["unary_expression"], same("argument")),
+    // `!f(x)` is read as a call of `!f`.
+    on(&["unary_expression"], Role::Through("argument")),
     on(&["index_expression"], step("", Step::Element)),
     on(&["as_expression"], step("right", Step::Call)),
     on(&["nullable_type"], Role::Through("")),
@@ -113,7 +116,7 @@ const SCOPES: &[&str] = &[
 ];
 
 /// Takes the name in `f(name = value)` for a label.
-fn name_of_argument(leaf: Node<'_>, parent: Node<'_>, src: &[u8]) -> Option<Zone> {
+fn name_of_argument(leaf: Node<'_>, parent: Node<'_>, _: &str, src: &[u8]) -> Option<Zone> {
     if parent.kind() != "value_argument" || leaf.start_byte() != parent.start_byte() {
         return None;
     }

@@ -29,6 +29,8 @@ pub struct Profile {
     pub has_dollar: bool,
     /// Words that cannot be names, separated by blanks. Definitions can be renamed only if they are known.
     pub keywords: &'static str,
+    /// Names that the language binds in some places without a declaration, such as `it`, separated by blanks.
+    pub implicit_names: &'static str,
     /// Members that the language and its standard library run by name, separated by blanks.
     pub run_by_name: &'static str,
     /// What belongs to the language and its standard library.
@@ -97,6 +99,7 @@ impl Profile {
         has_tests_by_name: false,
         has_dollar: false,
         keywords: "",
+        implicit_names: "",
         run_by_name: "",
         standard: Standard::NONE,
         extensions: Extensions::Nowhere,
@@ -129,6 +132,11 @@ impl Profile {
     /// Returns true if a word cannot be a name.
     pub fn is_keyword(&self, word: &str) -> bool {
         self.keywords.split_whitespace().any(|other| other == word)
+    }
+
+    /// Returns true if the language can bind a name without a declaration.
+    pub fn may_bind(&self, name: &str) -> bool {
+        self.implicit_names.split_whitespace().any(|other| other == name)
     }
 
     /// Returns true if the language or its standard library runs members with this name.

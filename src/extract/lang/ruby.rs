@@ -19,10 +19,11 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, globals: Globals::Constants, ..Profile::HASH },
+    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, globals: Globals::Constants, implicit_names: "it", ..Profile::HASH },
     structure: Structure::Grammar(
         &Grammar::new("ruby", &[RULES])
             .tests(is_test)
+            .rooted_by(b':')
             .unless(has_a_long_heredoc_word)
             .masks(without_open_heredoc_words),
     ),

@@ -298,7 +298,7 @@ fn calls_in_macro<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mentio
 /// Returns the zone of a name in the tokens of a macro or an attribute. The name before `=` or `:` in parentheses or
 /// square brackets is that of an argument, as in `info!(count = count())` and `#[serde(default = "…")]`, also if it has
 /// several parts. That before `:` in braces is a field.
-fn zone_in_macro(name: Node<'_>, tree: Node<'_>, src: &[u8]) -> Option<Zone> {
+fn zone_in_macro(name: Node<'_>, tree: Node<'_>, _: &str, src: &[u8]) -> Option<Zone> {
     if tree.kind() != "token_tree" || name.kind() != "identifier" {
         return None;
     }

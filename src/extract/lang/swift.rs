@@ -25,6 +25,7 @@ pub(super) const LANGUAGE: Language = Language {
         standard: Standard::SWIFT,
         extensions: Extensions::Blocks,
         globals: Globals::Modules,
+        implicit_names: "error newValue oldValue",
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(&Grammar::new("swift", &[RULES]).tests(is_test).rooted_by(b'.').arguments("value_arguments", "lambda_literal")),
@@ -176,15 +177,17 @@ fn unwrapped<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
 }
 
 fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
-    let name = field(node, "item").and_then(|pattern| field(pattern, "bound_identifier"));
-    let bound = name.map(|name| Bound::new(BindingKind::Local, name).to(field(node, "collection")));
-    found.extend(bound.map(|bound| bound.by(Step::Element)));
+    let Some(item) = field(node, "item") else { return };
+    let bound = Bound::new(BindingKind::Local, field(item, "bound_identifier").unwrap_or(item));
+    found.push(bound.to(field(node, "collection")).by(Step::Element));
 }
 
 /// Adds the name of a pattern, with the type in `let name as Type`.
 fn matched<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let inner = child_of_kind(node, "pattern").filter(|_| type_in(node).is_some());
     let name = field(inner.unwrap_or(node), "bound_identifier");
+    // In `case let .success(name)`, all names of the pattern are bound.
+    let name = name.or_else(|| child_of_kind(node, "value_binding_pattern").map(|_| node));
     let bound = name.map(|name| Bound::new(BindingKind::Local, name));
     found.extend(bound.map(|bound| bound.of(type_in(node)).to(type_in(node).is_none().then_some(node))));
 }

@@ -147,8 +147,8 @@ pub(crate) type MaskTreeFn = fn(&Tree, &[u8]) -> Option<Vec<u8>>;
 /// Finds the embedded code in `node`. Returns its range and the name of its language.
 pub(crate) type EmbeddedFn = for<'t> fn(&Cx<'_, 't>, Node<'t>) -> Option<(ByteRange, &'static str)>;
 
-/// Finds the zone of a leaf, given its parent and the text.
-pub(crate) type ZoneFn = fn(Node<'_>, Node<'_>, &[u8]) -> Option<Zone>;
+/// Finds the zone of a leaf, given its parent, the kind of the node around that, and the text.
+pub(crate) type ZoneFn = fn(Node<'_>, Node<'_>, &str, &[u8]) -> Option<Zone>;
 
 /// The properties of a function that determine if it is a test.
 pub(crate) struct TestProbe<'a> {

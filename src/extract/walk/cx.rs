@@ -63,7 +63,11 @@ impl<'a, 't> Cx<'a, 't> {
 
     /// Returns true if the grammar's function for zones takes `leaf`, a child of `parent`, for a label.
     pub(crate) fn is_label(&self, leaf: Node<'_>, parent: Node<'_>) -> bool {
-        let zone = self.tables.grammar.zone.and_then(|find| find(leaf, parent, self.src));
+        let zone = self
+            .tables
+            .grammar
+            .zone
+            .and_then(|find| find(leaf, parent, "", self.src));
         zone == Some(Zone::Label)
     }
 

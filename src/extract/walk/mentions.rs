@@ -94,9 +94,14 @@ impl<'t> Walker<'_, 't> {
     }
 
     pub(super) fn visit_leaf(&mut self, node: Node<'t>, leaf: Leaf, zone: Zone) {
+        let outer = self
+            .frames
+            .len()
+            .checked_sub(2)
+            .map_or("", |at| self.frames[at].node.kind());
         let found = self.tables.grammar.zone.zip(self.frames.last());
         let zone = found
-            .and_then(|(find, frame)| find(node, frame.node, self.src))
+            .and_then(|(find, frame)| find(node, frame.node, outer, self.src))
             .unwrap_or(zone);
         if zone == Zone::Label {
             return;
@@ -196,6 +201,8 @@ fn drop_locals(mentions: &mut Vec<Mention>, definitions: &[Definition], bindings
         if matches!(binding.kind, BindingKind::Local | BindingKind::Parameter) {
             names.insert(binding.start);
             scopes.entry(&binding.name).or_default().push(binding.scope);
+        } else if binding.kind == BindingKind::TypeParameter {
+            names.insert(binding.start);
         } else if binding.kind == BindingKind::Definition && is_local(binding) {
             defined.entry(&binding.name).or_default().push(binding.scope);
         }

@@ -33,6 +33,9 @@ pub(super) struct Account {
     /// Number of references that could mean the target and are not of the requested kind, such as imports.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) other_candidates: usize,
+    /// Number of references to members that the target overrides, if none means the target alone.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) of_overridden: usize,
     /// Number of mentions of the name that mean something else in the repository.
     pub(super) elsewhere: usize,
     /// Number of references that mean something outside of the repository.
@@ -93,7 +96,7 @@ impl Account {
 
     /// Returns the number of references that could be results, or could lead to some.
     pub(super) fn n_possible(&self) -> usize {
-        self.candidates + self.other_candidates + self.unknown
+        self.candidates + self.other_candidates + self.of_overridden + self.unknown
     }
 
     /// Returns true if there are no certain results, but there could be some.
@@ -131,6 +134,7 @@ impl Account {
         });
         add(self.other_references, &|n| count(n, "other reference"));
         add(self.other_candidates, &|n| count(n, "possible other reference"));
+        add(self.of_overridden, &|n| format!("{n} of what it overrides"));
         add(self.elsewhere, &|n| {
             format!("{} of something else", count(n, "mention"))
         });

@@ -118,7 +118,30 @@ impl Lookup<'_> {
             }
             level = next;
         }
+        if walk.account.total == 0 {
+            walk.account.of_overridden = self.of_overridden(of, is_meant)?;
+        }
         Ok(())
+    }
+
+    /// Counts the references to the members that a definition overrides, directly or not.
+    fn of_overridden(&self, of: DefId, is_meant: &dyn Fn(ReferenceKind) -> bool) -> Result<usize> {
+        const MAX_OVERRIDDEN: usize = 16;
+        let (mut seen, mut open, mut n) = (HashSet::from([of]), vec![of], 0);
+        while let Some(next) = open.pop() {
+            for base in self.linker.overridden(next) {
+                if seen.len() > MAX_OVERRIDDEN || !seen.insert(base) {
+                    continue;
+                }
+                let sites = self.linker.mentions(base, self.is_wanted())?.sites;
+                n += sites
+                    .iter()
+                    .filter(|site| site.tier.is_sure() && is_meant(site.kind))
+                    .count();
+                open.push(base);
+            }
+        }
+        Ok(n)
     }
 
     fn callees(&self, of: DefId, walk: &mut Walk) -> Result<()> {

@@ -24,6 +24,8 @@ mod value;
 mod tests;
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::ops::Range;
 
 /// The replacement for a secret.
 const MARK: &str = "[secret]";
@@ -33,15 +35,22 @@ pub(super) fn redact(text: &str) -> (Cow<'_, str>, usize) {
     let folded = fold::folded(text);
     let plain = folded.as_ref().map_or(text, |(plain, _)| plain);
     let original = |at: usize| folded.as_ref().map_or(at, |(_, origins)| origins[at]);
-    let mut secrets = [forms::find(plain), named::find(plain), random::find(plain)].concat();
+    let find = |text: &str| [forms::find(text), named::find(text), random::find(text)].concat();
+    let secrets = find(plain).into_iter();
+    let mut secrets: Vec<Range<usize>> = secrets
+        .map(|secret| original(secret.start)..original(secret.end))
+        .collect();
+    if folded.is_some() {
+        // A value can contain what is a separator once it is decoded.
+        secrets.extend(find(text));
+    }
     if secrets.is_empty() {
         return (Cow::Borrowed(text), 0);
     }
-    secrets.sort_unstable_by_key(|secret| secret.start);
+    secrets.sort_unstable_by_key(|secret| (secret.start, Reverse(secret.end)));
     let mut redacted = String::with_capacity(text.len());
     let (mut end, mut n_found) = (0, 0);
     for secret in secrets {
-        let secret = original(secret.start)..original(secret.end);
         if secret.start >= end {
             redacted.push_str(&text[end..secret.start]);
             redacted.push_str(MARK);

@@ -173,8 +173,12 @@ fn what_a_server_knows_is_renamed() {
     let rename = ["rename", "tools.py#sought", "found", "--json"];
     let before = project.json(&rename);
     assert_eq!(
-        (&before["renamed_all"], &before["candidates"][0]["path"]),
-        (&false.into(), &"late.py".into()),
+        (
+            &before["renamed_all"],
+            &before["results"][3]["kind"],
+            &before["results"][3]["path"]
+        ),
+        (&false.into(), &"candidate".into(), &"late.py".into()),
         "{before}"
     );
     project.trust();
