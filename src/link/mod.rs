@@ -3,8 +3,8 @@
 //! Linking is a pure function of the facts of the files in a view and of the manifests in the same tree. A [`Linker`]
 //! reads the facts of a file when a question first needs them, and keeps them and its answers in [`Links`].
 //! `environment` knows where the modules of each language are, `scripts` those of JavaScript; `scopes` finds what a plain
-//! name means, `globals` what no import is needed for; `types` follows the type of a receiver; `resolve` combines them, and `outside` decides what is proven to be
-//! outside of the repository.
+//! name means, `globals` what no import is needed for; `types` follows the type of a receiver; `resolve` combines them,
+//! and `outside` decides what is proven to be outside of the repository.
 
 mod c;
 mod cargo;
