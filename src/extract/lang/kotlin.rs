@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::{Node, Tree};
 
-use super::text::{blank, import_of, imported, is_screaming};
+use super::text::{blank, import_of, imported, is_screaming, parameters_in, type_in};
 use super::standard::Standard;
 use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{
@@ -124,32 +124,15 @@ fn name_of_argument(leaf: Node<'_>, parent: Node<'_>, _: &str, src: &[u8]) -> Op
     (next.starts_with(b"=") && !next.starts_with(b"==")).then_some(Zone::Label)
 }
 
-/// Counts the parameters. Those with a default value are optional.
 fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
-    let list = child_of_kind(node, "function_value_parameters")?;
-    let mut cursor = list.walk();
-    let (mut n, mut n_optional, mut is_variadic) = (0, 0, false);
-    for child in list.children(&mut cursor) {
-        match child.kind() {
-            "parameter" => n += 1,
-            "=" => n_optional += 1,
-            "parameter_modifiers" => is_variadic |= cx.text(child).contains("vararg"),
-            _ => {}
-        }
-    }
-    let arity = Arity::new(n, n_optional + usize::from(is_variadic));
-    Some(if is_variadic { Arity { most: Arity::MANY, ..arity } } else { arity })
-}
-
-fn is_type(node: Node<'_>) -> bool {
-    node.kind().ends_with("_type")
+    child_of_kind(node, "function_value_parameters").map(|list| parameters_in(cx, list))
 }
 
 /// Adds the result of a function, whose type is behind its parameters.
 fn function_result<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let Some(name) = field(node, "name") else { return };
     let mut behind = children(node).into_iter().skip_while(|child| child.kind() != "function_value_parameters");
-    found.push(Bound::new(BindingKind::Definition, name).of(behind.find(|child| is_type(*child))));
+    found.push(Bound::new(BindingKind::Definition, name).of(behind.find(|child| child.kind().ends_with("_type"))));
 }
 
 fn parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
@@ -159,20 +142,23 @@ fn parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
         _ => BindingKind::Parameter,
     };
     let name = child_of_kind(node, "identifier").map(|name| Bound::new(kind, name));
-    found.extend(name.map(|name| name.of(children(node).into_iter().find(|child| is_type(*child)))));
+    found.extend(name.map(|name| name.of(type_in(node))));
 }
 
 /// Adds the names that `node` declares.
 fn variables<'t>(node: Node<'t>, value: Option<Node<'t>>) -> Vec<Bound<'t>> {
-    let declarations = match child_of_kind(node, "multi_variable_declaration") {
-        Some(several) => children(several),
-        None => children(node).into_iter().filter(|child| child.kind() == "variable_declaration").collect(),
-    };
+    let mut declarations: Vec<Node<'t>> = Vec::new();
+    for child in children(node) {
+        match child.kind() {
+            "variable_declaration" => declarations.push(child),
+            "multi_variable_declaration" => declarations.extend(children(child)),
+            _ => {}
+        }
+    }
     let value = value.filter(|_| declarations.len() == 1);
     let bound = |declaration: Node<'t>| {
         let name = child_of_kind(declaration, "identifier")?;
-        let declared = children(declaration).into_iter().find(|child| is_type(*child));
-        Some(Bound::new(BindingKind::Local, name).of(declared).to(value))
+        Some(Bound::new(BindingKind::Local, name).of(type_in(declaration)).to(value))
     };
     declarations.into_iter().filter_map(bound).collect()
 }
@@ -190,14 +176,7 @@ fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
 }
 
 fn lambda_parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
-    for parameter in children(node) {
-        let several = parameter.kind() == "multi_variable_declaration";
-        let names = if several { children(parameter) } else { vec![parameter] };
-        for name in names.into_iter().filter_map(|one| Some((child_of_kind(one, "identifier")?, one))) {
-            let declared = children(name.1).into_iter().find(|child| is_type(*child));
-            found.push(Bound::new(BindingKind::Parameter, name.0).of(declared));
-        }
-    }
+    found.extend(variables(node, None));
 }
 
 /// Replaces syntax that the grammar does not know, and for which it gives up on the rest of the file: guards in `when`,

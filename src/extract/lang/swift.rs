@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::text::{import_of, imported, is_screaming};
+use super::text::{import_of, imported, is_screaming, parameters_in, type_in};
 use super::standard::Standard;
 use super::{Extensions, Globals, Language, Profile, Structure};
 use crate::extract::rules::{
@@ -98,30 +98,8 @@ const SCOPES: &[&str] = &[
     "while_statement",
 ];
 
-/// Counts the parameters. Those with a default value are optional.
 fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
-    let mut cursor = node.walk();
-    let (mut n, mut n_optional, mut is_variadic) = (0, 0, false);
-    for child in node.children(&mut cursor) {
-        match child.kind() {
-            "parameter" => {
-                n += 1;
-                is_variadic |= cx.text(child).ends_with("...");
-            }
-            "=" => n_optional += 1,
-            _ => {}
-        }
-    }
-    let arity = Arity::new(n, n_optional + usize::from(is_variadic));
-    Some(if is_variadic { Arity { most: Arity::MANY, ..arity } } else { arity })
-}
-
-fn is_type(node: Node<'_>) -> bool {
-    node.kind().ends_with("_type")
-}
-
-fn type_in(node: Node<'_>) -> Option<Node<'_>> {
-    children(node).into_iter().find(|child| is_type(*child))
+    Some(parameters_in(cx, node))
 }
 
 /// Adds the result of a function: the only type that is a child.

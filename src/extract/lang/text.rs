@@ -3,8 +3,8 @@
 use tree_sitter::Node;
 
 use crate::extract::rules::{Named, range_of};
-use crate::extract::types::{DefinitionKind, Import, ImportedName};
-use crate::extract::walk::Cx;
+use crate::extract::types::{Arity, DefinitionKind, Import, ImportedName};
+use crate::extract::walk::{Cx, children};
 use crate::model::ByteRange;
 
 /// Returns the range of a string literal without prefix and quotes.
@@ -23,6 +23,38 @@ pub(super) fn unquoted(cx: &Cx<'_, '_>, node: Node<'_>) -> ByteRange {
         return ByteRange::new(range.end, range.end);
     }
     ByteRange::new(range.start + start as u32, range.start + end as u32)
+}
+
+/// Counts the parameters that are children of `list`. Those with a default value behind a `=` are optional. One that ends
+/// with `...` or has the modifier `vararg` takes any number of arguments.
+pub(super) fn parameters_in(cx: &Cx<'_, '_>, list: Node<'_>) -> Arity {
+    let mut cursor = list.walk();
+    let (mut n, mut n_optional, mut is_variadic) = (0, 0, false);
+    for child in list.children(&mut cursor) {
+        match child.kind() {
+            "parameter" => {
+                n += 1;
+                is_variadic |= cx.text(child).ends_with("...");
+            }
+            "=" => n_optional += 1,
+            "parameter_modifiers" => is_variadic |= cx.text(child).contains("vararg"),
+            _ => {}
+        }
+    }
+    let arity = Arity::new(n, n_optional + usize::from(is_variadic));
+    if is_variadic {
+        Arity {
+            most: Arity::MANY,
+            ..arity
+        }
+    } else {
+        arity
+    }
+}
+
+/// Returns the first child whose kind ends with `_type`.
+pub(super) fn type_in(node: Node<'_>) -> Option<Node<'_>> {
+    children(node).into_iter().find(|child| child.kind().ends_with("_type"))
 }
 
 /// Returns true if `name` is spelled like a constant: `MAX_TRIES`, `K8S`.
