@@ -44,6 +44,22 @@ struct State {
     failed: Option<Instant>,
 }
 
+/// Counts a question until it is answered.
+struct Open<'n>(&'n AtomicUsize);
+
+impl<'n> Open<'n> {
+    fn new(n_open: &'n AtomicUsize) -> Self {
+        n_open.fetch_add(1, Ordering::Relaxed);
+        Self(n_open)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Workers {
     pub(super) fn new(program: PathBuf) -> Self {
         Self {
@@ -70,10 +86,8 @@ impl Workers {
         text: &[u8],
         read: impl Fn(Answer, &[u8]) -> Option<T>,
     ) -> Result<T, Unparsed> {
-        self.n_open.fetch_add(1, Ordering::Relaxed);
-        let asked = self.ask_twice(question, text, read);
-        self.n_open.fetch_sub(1, Ordering::Relaxed);
-        asked
+        let _open = Open::new(&self.n_open);
+        self.ask_twice(question, text, read)
     }
 
     fn ask_twice<T>(
