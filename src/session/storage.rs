@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::{OpError, Result};
 use super::place::{check_place, owner_of, refuse_tracked, sidecar_root_of};
@@ -19,6 +19,8 @@ pub struct Storage {
     repository: Repository,
     location: Location,
     keeping: Keeping,
+    /// True once it was said that this user may not read the sidecar.
+    is_reported: AtomicBool,
 }
 
 /// Determines where computed data is stored.
@@ -46,6 +48,7 @@ impl Storage {
             repository: repository.clone(),
             location,
             keeping: Keeping::default(),
+            is_reported: AtomicBool::new(false),
         })
     }
 
@@ -79,16 +82,24 @@ impl Storage {
         }
     }
 
-    /// Opens the sidecar for reading, if it exists and this user may read it. Returns an error for a sidecar that came
-    /// with the repository or belongs to another user.
+    /// Opens the sidecar for reading, if it exists and this user may read it; warns about one that this user may not read.
+    /// Returns an error for a sidecar that came with the repository or belongs to another user.
     pub fn open(&self) -> Result<Option<Sidecar>> {
         refuse_tracked(&self.repository, &self.location.root)?;
+        let is_denied = |error: &OpenError| match error {
+            OpenError::Io { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+            _ => false,
+        };
         match self.location.open() {
-            Ok(sidecar) => Ok(Some(sidecar).filter(Sidecar::is_readable)),
-            Err(OpenError::Missing { .. }) => Ok(None),
-            Err(OpenError::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Ok(None),
-            Err(error) => Err(error.into()),
+            Ok(sidecar) if sidecar.is_readable() => return Ok(Some(sidecar)),
+            Err(OpenError::Missing { .. }) => return Ok(None),
+            Err(error) if !is_denied(&error) => return Err(error.into()),
+            Ok(_) | Err(_) => {}
         }
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{} is not used: permission denied", self.location.root.display());
+        }
+        Ok(None)
     }
 
     /// Like [`Self::open`], but also opens a sidecar whose marker file is damaged.

@@ -242,6 +242,14 @@ fn a_sidecar_that_cannot_be_read_is_none() {
             let about = format!("{name:?} {closed_mode:o} {args:?}: {}", said.stderr);
             assert!(matches!(said.code, Some(0 | 1)), "{about}");
             assert!(!said.stderr.contains("codescout: cannot"), "{about}");
+            if name.is_empty() && closed_mode == 0 {
+                let n = said.stderr.matches("is not used: permission denied").count();
+                // Some commands do not ask for the sidecar.
+                assert!(
+                    n <= 1 && (n == 1 || !matches!(args[0], "search" | "status" | "symbol")),
+                    "{about}"
+                );
+            }
         }
         // Nobody can say that there are no notes.
         if name.is_empty() && closed_mode == 0 {
