@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::scopes::inline_module;
 use crate::extract::{
-    Binding, BindingKind, Definition, DefinitionKind, Extensions, Globals, Import, ImportedName, Reference,
+    Binding, BindingKind, Definition, DefinitionKind, Extensions, Globals, Import, ImportedName, Profile, Reference,
     ReferenceKind, Steps, Value, language, profile,
 };
 use crate::model::{ByteRange, Lang};
@@ -75,6 +75,7 @@ pub(super) struct Facts {
     pub(super) path: String,
     pub(super) lang: Lang,
     pub(super) family: Family,
+    pub(super) profile: &'static Profile,
     pub(super) definitions: Vec<Definition>,
     pub(super) references: Vec<Reference>,
     pub(super) bindings: Vec<Binding>,
@@ -115,6 +116,7 @@ impl Facts {
             path,
             lang,
             family,
+            profile: profile(lang),
             definitions,
             references,
             bindings,
@@ -428,7 +430,7 @@ impl Facts {
     }
 
     pub(super) fn is_kotlin(&self) -> bool {
-        profile(self.lang).extensions == Extensions::Receivers
+        self.profile.extensions == Extensions::Receivers
     }
 
     /// Returns the name of the type that the function of Kotlin around a byte extends.

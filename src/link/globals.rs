@@ -10,7 +10,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Found, Linker, MAX_CANDIDATES, MAX_NAMESAKES, MAX_OVERLOADS, Sym, Tier, remembered};
-use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Reference, ReferenceKind, Steps, Value, profile};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Reference, ReferenceKind, Steps, Value};
 
 /// What the names of attributes of C# end with, and uses of them omit.
 pub(super) const ATTRIBUTE: &str = "Attribute";
@@ -26,7 +26,7 @@ pub(super) type GlobalNames = Mutex<HashMap<(Family, String), Arc<[(Box<str>, De
 
 impl Facts {
     pub(super) fn globals(&self) -> Globals {
-        profile(self.lang).globals
+        self.profile.globals
     }
 
     /// Returns the full name of what a definition is in, its segments separated by dots; empty at the top. Returns `None`
@@ -170,12 +170,9 @@ impl Linker<'_> {
         self.global_in(facts, reference, &before, depth)
     }
 
-    /// Finds a constant of Ruby in the modules around a reference.
-    pub(super) fn global_constant(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
-        self.global_in(facts, reference, "", depth)
-    }
-
-    fn global_in(&self, facts: &Facts, reference: &Reference, before: &str, depth: u8) -> Option<Found> {
+    /// Finds a name in the namespaces or modules around a reference, then in those that the file uses. `before` is the path
+    /// before the name.
+    pub(super) fn global_in(&self, facts: &Facts, reference: &Reference, before: &str, depth: u8) -> Option<Found> {
         let depth = deeper(depth)?;
         let (name, at) = (reference.name.as_str(), reference.range.start);
         if before.is_empty()

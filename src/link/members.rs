@@ -378,9 +378,8 @@ impl Linker<'_> {
             Some(ReferenceKind::Type) if kind == DefinitionKind::Constructor => false,
             _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
             Some(ReferenceKind::Call) if !kind.is_callable() => kind.is_type() || kind == DefinitionKind::Variant,
-            Some(ReferenceKind::Call) if facts.definitions[def.index as usize].arity.is_some() => {
-                let arity = facts.definitions[def.index as usize].arity;
-                arity.zip(usage.n_arguments).is_none_or(|(arity, n)| arity.takes(n))
+            Some(ReferenceKind::Call) if let Some(arity) = facts.definitions[def.index as usize].arity => {
+                usage.n_arguments.is_none_or(|n| arity.takes(n))
             }
             Some(ReferenceKind::Call) if matches!(facts.family, Family::Java | Family::C) => {
                 let is_exact = kind != DefinitionKind::Macro && !facts.is_prototype(def.index);

@@ -380,7 +380,11 @@ impl Linker<'_> {
             _ if !definition.kind.is_callable() => return vec![of],
             Family::Python => {}
             Family::Go if definition.qualifier.is_none() && definition.name != "init" => {
-                return self.same_in_package(&facts, of);
+                let package = self.links.environment.package_of(self, &facts).unwrap_or_default();
+                let mut parts = self.at_top(&package, &definition.name);
+                let is_callable = |of: &DefId| self.definition(*of).is_some_and(|of| of.kind.is_callable());
+                parts.retain(|other| *other == of || is_callable(other));
+                return parts;
             }
             _ => return vec![of],
         }
@@ -390,27 +394,6 @@ impl Linker<'_> {
         };
         let parts = facts.named(&definition.name).iter().filter(is_part).take(MAX_PARTS);
         let mut parts: Vec<DefId> = parts.map(|&index| facts.def(index)).collect();
-        if !parts.contains(&of) {
-            parts.push(of);
-        }
-        parts
-    }
-
-    /// Returns the functions of one name in a package of Go.
-    fn same_in_package(&self, facts: &Facts, of: DefId) -> Vec<DefId> {
-        let name = &facts.definitions[of.index as usize].name;
-        let package = self.links.environment.package_of(self, facts).unwrap_or_default();
-        let files = self.files_defining(name);
-        let files = files.iter().filter(|file| package.binary_search(file).is_ok());
-        let mut parts = Vec::new();
-        for facts in files.filter_map(|file| self.facts(*file)) {
-            let is_part = |&&index: &&u32| {
-                let other = &facts.definitions[index as usize];
-                other.container.is_none() && other.qualifier.is_none() && other.kind.is_callable()
-            };
-            let found = facts.named(name).iter().filter(is_part).take(MAX_PARTS);
-            parts.extend(found.map(|&index| facts.def(index)));
-        }
         if !parts.contains(&of) {
             parts.push(of);
         }

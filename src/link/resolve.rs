@@ -483,13 +483,7 @@ impl<'v> Linker<'v> {
         if reference.kind == ReferenceKind::Call {
             targets = self.called(facts, targets, reference);
             // A function of a base type outside of the repository may be meant.
-            let has_arity = |of: &DefId| {
-                let facts = self.facts(of.file);
-                facts.is_some_and(|facts| facts.definitions[of.index as usize].arity.is_some())
-            };
-            let fits = |of: &DefId| self.fits(*of, Use::of(reference));
-            let is_misfit = |of: &DefId| has_arity(of) && (!fits(of) || !self.takes_types(facts, *of, reference));
-            if !targets.is_empty() && targets.iter().all(is_misfit) {
+            if !targets.is_empty() && targets.iter().all(|of| self.is_misfit(facts, *of, reference)) {
                 tier = tier.max(Tier::Named);
                 if self.has_candidates {
                     targets.extend_from_slice(&self.candidates(facts.family, &reference.name, Sought::of(reference)));
@@ -519,6 +513,13 @@ impl<'v> Linker<'v> {
             targets,
             is_lost: false,
         }
+    }
+
+    /// Returns true for a function that takes other numbers of arguments than a call has, as far as they are known.
+    fn is_misfit(&self, facts: &Facts, of: DefId, reference: &Reference) -> bool {
+        let has_arity = |target: Arc<Facts>| target.definitions[of.index as usize].arity.is_some();
+        self.facts(of.file).is_some_and(has_arity)
+            && (!self.fits(of, Use::of(reference)) || !self.takes_types(facts, of, reference))
     }
 
     /// Finds what is called or extended if that is a whole module: what a file of JavaScript has as `module.exports`.
@@ -745,21 +746,25 @@ impl<'v> Linker<'v> {
             return None;
         }
         let (name, at) = (&reference.name, reference.range.start);
-        let extended = |one: DefId| self.facts(one.file)?.definitions[one.index as usize].qualifier.clone();
         let mut named = self.named(facts.family, name).into_iter();
-        if !named.any(|one| extended(one).is_some())
+        if !named.any(|one| self.extended_by(one).is_some())
             || !self.members_for(of, name, Use::of(reference), depth).is_empty()
         {
             return None;
         }
         let of = self.definition(of)?.name;
         let mut visible = self.bare_name(facts, name, at, depth);
-        let extends = |one: DefId| extended(one).is_some_and(|extended| extended == of);
+        let extends = |one: DefId| self.extended_by(one).is_some_and(|extended| extended == of);
         visible.syms.retain(|sym| sym.definition().is_some_and(extends));
         (!visible.syms.is_empty() && visible.tier.is_sure()).then_some(Found {
             tier: Tier::Type,
             ..visible
         })
+    }
+
+    /// Returns the name of the type that a function of Kotlin extends.
+    pub(super) fn extended_by(&self, of: DefId) -> Option<String> {
+        self.facts(of.file)?.definitions[of.index as usize].qualifier.clone()
     }
 
     /// Returns the type of a value.

@@ -7,7 +7,7 @@ use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind, profile};
+use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
 impl Linker<'_> {
@@ -26,13 +26,17 @@ impl Linker<'_> {
         }
         // Constants of Ruby are sought in the modules around them before those that a class inherits.
         let is_constant = facts.globals() == Globals::Constants && name.starts_with(char::is_uppercase);
-        if is_constant && let Some(found) = self.global_constant(facts, reference, depth) {
+        if is_constant && let Some(found) = self.global_in(facts, reference, "", depth) {
             return found;
         }
         let lexical = self.lexical(facts, reference, depth);
-        let lexical = lexical.map(|found| self.as_generic(facts, reference, found));
+        let lexical = lexical.map(|found| match facts.globals() {
+            Globals::Namespaces => self.as_generic(facts, reference, found),
+            _ if facts.is_kotlin() => self.in_extension(facts, reference, found),
+            _ => found,
+        });
         if reference.kind != ReferenceKind::Call
-            && profile(facts.lang).may_bind(name)
+            && facts.profile.may_bind(name)
             && !matches!(&lexical, Some(found) if matches!(found.syms.first(), Some(Sym::Local(..))))
         {
             return Found::unknown();
@@ -77,23 +81,31 @@ impl Linker<'_> {
         }
     }
 
-    /// Of the types of C# with one name, keeps those that have type arguments as a reference has. A function of Kotlin that
-    /// extends another type than those around a call is no more than a candidate.
+    /// Of the types of C# with one name, keeps those that have type arguments as a reference has.
     fn as_generic(&self, facts: &Facts, reference: &Reference, mut found: Found) -> Found {
-        let is_type = |of: DefId| self.definition(of).is_some_and(|of| of.kind.is_type());
-        found.syms.retain(|sym| match sym {
-            Sym::Def(of) => self.is_as_generic(facts, *of, reference) || !is_type(*of),
-            _ => true,
+        let is_type = |of: DefId| {
+            let facts = self.facts(of.file);
+            facts.is_some_and(|facts| facts.definitions[of.index as usize].kind.is_type())
+        };
+        found.syms.retain(|sym| {
+            let of = sym.definition().filter(|of| is_type(*of));
+            of.is_none_or(|of| self.is_as_generic(facts, of, reference))
         });
-        if facts.is_kotlin() && reference.kind == ReferenceKind::Call {
-            let own = facts.extended_around(reference.range.start);
-            let extends_other = |sym: &Sym| {
-                let of = sym.definition().and_then(|of| self.definition(of));
-                of.is_some_and(|of| of.qualifier.is_some() && of.qualifier.as_deref() != own)
-            };
-            if !found.syms.is_empty() && found.syms.iter().all(extends_other) {
-                found.tier = Tier::Named;
-            }
+        found
+    }
+
+    /// A function of Kotlin that extends another type than the function around a call is no more than a candidate.
+    fn in_extension(&self, facts: &Facts, reference: &Reference, mut found: Found) -> Found {
+        let own = facts.extended_around(reference.range.start);
+        let extends_other = |sym: &Sym| {
+            sym.definition().is_some_and(|of| {
+                let extended = self.extended_by(of);
+                extended.is_some() && extended.as_deref() != own
+            })
+        };
+        let is_call = reference.kind == ReferenceKind::Call;
+        if is_call && !found.syms.is_empty() && found.syms.iter().all(extends_other) {
+            found.tier = Tier::Named;
         }
         found
     }
@@ -536,14 +548,23 @@ impl Linker<'_> {
         (!syms.is_empty()).then_some(syms)
     }
 
-    /// Returns the definitions of a name at the top level of files.
+    /// Returns what a name means at the top level of files.
     pub(super) fn in_files(&self, files: &[FileId], name: &str, except: Option<FileId>) -> Vec<Sym> {
-        let mut syms = Vec::new();
+        let mut found = self.at_top(files, name);
+        found.retain(|of| Some(of.file) != except);
+        // Of several files of a Go package that define a name, only one is built at a time.
+        let is_go = |of: &DefId| self.facts(of.file).is_some_and(|facts| facts.family == Family::Go);
+        if found.first().is_some_and(is_go) {
+            found.truncate(1);
+        }
+        found.into_iter().map(Sym::Def).collect()
+    }
+
+    /// Returns the definitions of a name at the top level of files.
+    pub(super) fn at_top(&self, files: &[FileId], name: &str) -> Vec<DefId> {
+        let mut found = Vec::new();
         let wanted = self.files_defining(name);
-        for file in wanted
-            .iter()
-            .filter(|file| files.binary_search(file).is_ok() && Some(**file) != except)
-        {
+        for file in wanted.iter().filter(|file| files.binary_search(file).is_ok()) {
             let Some(facts) = self.facts(*file) else { continue };
             let top = facts.named(name).iter().take(MAX_OVERLOADS).filter(|&&index| {
                 let definition = &facts.definitions[index as usize];
@@ -552,17 +573,9 @@ impl Linker<'_> {
                     && definition.kind != DefinitionKind::Module
                     && facts.is_name(index)
             });
-            syms.extend(top.map(|&index| Sym::Def(facts.def(index))));
+            found.extend(top.map(|&index| facts.def(index)));
         }
-        // Of several files of a Go package that define a name, only one is built at a time.
-        let is_go = |sym: &Sym| {
-            let facts = sym.definition().and_then(|of| self.facts(of.file));
-            facts.is_some_and(|facts| facts.family == Family::Go)
-        };
-        if syms.first().is_some_and(is_go) {
-            syms.truncate(1);
-        }
-        syms
+        found
     }
 }
 

@@ -207,11 +207,13 @@ impl Linker<'_> {
         let found = self.resolve_at(facts, index, depth);
         let mut steps = steps.iter().peekable();
         let reference = &facts.references[index as usize];
-        // Methods that are often derived.
-        let is_derived = found.syms.is_empty() && matches!(reference.name.as_str(), "clone" | "default" | "to_owned");
-        if let Value::Of { at, steps: before } = reference.receiver
-            && is_derived
-            && facts.family == Family::Rust
+        // Methods that are often derived, and `new` of Ruby.
+        let makes = match (facts.family, reference.name.as_str()) {
+            (Family::Rust, "clone" | "default" | "to_owned") => Some(Tier::Return),
+            (_, "new") if facts.globals() == Globals::Constants => Some(Tier::Type),
+            _ => None,
+        };
+        if let (Some(tier), true, Value::Of { at, steps: before }) = (makes, found.syms.is_empty(), reference.receiver)
             && steps.next_if_eq(&Step::Call).is_some()
         {
             let mut of = self.value(facts, at, before, depth)?;
@@ -221,22 +223,7 @@ impl Linker<'_> {
             for step in steps {
                 of = self.after(of, step, None, depth)?;
             }
-            return Some(of.by(Tier::Return));
-        }
-        // `new` of Ruby.
-        if found.syms.is_empty()
-            && facts.globals() == Globals::Constants
-            && reference.name == "new"
-            && let Value::Of { at, steps: before } = reference.receiver
-            && steps.next_if_eq(&Step::Call).is_some()
-        {
-            let mut of = self.value(facts, at, before, depth)?;
-            let Base::Class(def) = of.base else { return None };
-            of.base = Base::Instance(def);
-            for step in steps {
-                of = self.after(of, step, None, depth)?;
-            }
-            return Some(of.by(Tier::Type));
+            return Some(of.by(tier));
         }
         let mut of = match found.syms.first()? {
             Sym::Def(def) => self.type_of_definition(*def, found.tier, depth)?,
