@@ -49,6 +49,17 @@ fn linked(files: &[(&str, String)], check: impl FnOnce(&View, &Sources<'_>, &Lin
     check(&view, &Sources::new(&view, &index.workspace.repository), &linker);
 }
 
+/// Links each of these files, which has at least `n` references.
+fn links_in_time(files: &[(&str, String)], n: usize) {
+    linked(files, |view, _, linker| {
+        for (path, _) in files {
+            let file = view.find_text(path).unwrap();
+            let found = timed(path, || linker.link_file(file).unwrap());
+            assert!(found.len() >= n, "{path}: {}", found.len());
+        }
+    });
+}
+
 #[test]
 fn definitions_of_one_name_take_time_in_proportion() {
     let files = [
@@ -95,13 +106,7 @@ fn bases_of_one_type_take_time_in_proportion() {
         ("a.dart", bases("class A extends B with ", ",\n", " {}\n")),
         ("a.rb", bases("class A\ninclude ", "\ninclude ", "\nend\n")),
     ];
-    linked(&files, |view, _, linker| {
-        for (path, _) in &files {
-            let file = view.find_text(path).unwrap();
-            let found = timed(path, || linker.link_file(file).unwrap());
-            assert!(found.len() >= N_BASES, "{path}: {}", found.len());
-        }
-    });
+    links_in_time(&files, N_BASES);
 }
 
 /// Each type has ten bases, all of which have the same ten.
@@ -159,13 +164,7 @@ fn lattices_of_types_take_time_in_proportion() {
             lattice("struct", " : $", ", ", "{ };", "void f(T0x0 x) {\n$}\n"),
         ),
     ];
-    linked(&files, |view, _, linker| {
-        for (path, _) in &files {
-            let file = view.find_text(path).unwrap();
-            let found = timed(path, || linker.link_file(file).unwrap());
-            assert!(found.len() >= N_LAYERS * N_WIDE, "{path}: {}", found.len());
-        }
-    });
+    links_in_time(&files, N_LAYERS * N_WIDE);
 }
 
 #[test]
@@ -389,14 +388,7 @@ fn bases_are_searched_once() {
             let of = |side| format!("{head}T{}{side}{between}T{n}a, T{n}b{body}", n + 1);
             of("a") + &of("b")
         };
-        linked(
-            &[(path, (0..59).map(level).collect::<String>() + end)],
-            |view, _, linker| {
-                let file = view.find_text(path).unwrap();
-                let found = timed(path, || linker.link_file(file).unwrap());
-                assert!(found.len() > 200, "{path}: {}", found.len());
-            },
-        );
+        links_in_time(&[(path, (0..59).map(level).collect::<String>() + end)], 200);
     }
 }
 
