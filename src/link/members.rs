@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use super::environment::Module;
-use super::facts::{DefId, Facts, Family, local_name};
+use super::facts::{DefId, Facts, Family};
 use super::memo::{Question, deeper};
 use super::resolve::{Found, Linker, MAX_DEPTH, Sym, Tier};
 use super::scopes::inline_module;
-use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Literal, Reference, ReferenceKind, Value};
+use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Import, Literal, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
 
 /// Limit on the bases, direct or not, in which something is sought.
@@ -62,6 +62,23 @@ impl Linker<'_> {
 
     fn find_in(&self, module: &Module, name: &str, depth: u8) -> Vec<Sym> {
         let Some(depth) = deeper(depth) else { return Vec::new() };
+        let own = self.own_name(module, name, depth);
+        if !own.is_empty() {
+            return own;
+        }
+        let taken = self.all_taken_by(module, depth);
+        let found = taken.iter().map(|module| self.own_name(module, name, depth));
+        if let Some(found) = found.into_iter().find(|found| !found.is_empty()) {
+            return found;
+        }
+        let files = std::iter::once(module).chain(&taken);
+        let mut files = files.filter(|module| matches!(module, Module::File(_)));
+        let inner = files.find_map(|module| self.links.environment.inside(module, name));
+        inner.map(Sym::Module).into_iter().collect()
+    }
+
+    /// Finds a name in a module itself, not in the modules from which it takes everything.
+    fn own_name(&self, module: &Module, name: &str, depth: u8) -> Vec<Sym> {
         match module {
             Module::File(file) => self.look_up_in_file(*file, name, depth),
             Module::Items { file, of } => self.look_up_items(*file, *of, name, depth),
@@ -78,11 +95,61 @@ impl Linker<'_> {
                     found
                 }
             }
-            Module::Crate { roots } => {
-                let mut found = roots.iter().map(|root| self.look_up_items(*root, None, name, depth));
-                found.find(|found| !found.is_empty()).unwrap_or_default()
-            }
+            Module::Crate { .. } => Vec::new(),
         }
+    }
+
+    /// Returns the modules whose names a module has because it imports everything from them, directly or not. Each is
+    /// listed once, so circles of modules take time in proportion to their imports.
+    fn all_taken_by(&self, module: &Module, depth: u8) -> Vec<Module> {
+        let find = || {
+            let mut found = Vec::new();
+            let mut seen = HashSet::from([module.clone()]);
+            let mut next = self.taken_by(module, depth);
+            next.reverse();
+            while let Some(module) = next.pop() {
+                if seen.insert(module.clone()) {
+                    next.extend(self.taken_by(&module, depth).into_iter().rev());
+                    found.push(Sym::Module(module));
+                }
+            }
+            Found {
+                syms: found,
+                tier: Tier::Import,
+            }
+        };
+        let found = self.answer(Question::Taken(module.clone()), find).syms;
+        let module = |sym| match sym {
+            Sym::Module(module) => Some(module),
+            _ => None,
+        };
+        found.into_iter().filter_map(module).collect()
+    }
+
+    /// Returns the modules from which a module imports everything, in their order.
+    fn taken_by(&self, module: &Module, depth: u8) -> Vec<Module> {
+        let (file, of) = match module {
+            Module::File(file) => (*file, None),
+            Module::Items { file, of } => (*file, *of),
+            Module::Crate { roots } => {
+                let root = |file: &FileId| Module::Items { file: *file, of: None };
+                return roots.iter().map(root).collect();
+            }
+            Module::Folder { .. } => return Vec::new(),
+        };
+        let Some(facts) = self.facts(file) else {
+            return Vec::new();
+        };
+        let is_rust = facts.family == Family::Rust;
+        let stars = facts.stars().filter(|import| {
+            let is_own = !is_rust || inline_module(&facts, import.range.start) == of;
+            import.scope.is_none() && is_own && (facts.family != Family::JavaScript || import.is_reexport)
+        });
+        let module = |import: &Import| match self.module_sym(&facts, &import.module, import.range.start, depth) {
+            Sym::Module(module) => Some(module),
+            _ => None,
+        };
+        stars.filter_map(module).collect()
     }
 
     /// Finds a name that a file of Python or JavaScript exports.
@@ -125,26 +192,7 @@ impl Linker<'_> {
             let defined = defined.map(|&index| Sym::Def(facts.def(index)));
             return if found.is_empty() { defined.collect() } else { found };
         }
-        let Some(depth) = deeper(depth) else { return Vec::new() };
-        for import in facts.stars().filter(|import| import.scope.is_none()) {
-            if facts.family == Family::JavaScript && !import.is_reexport {
-                continue;
-            }
-            if let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
-                && module != Module::File(file)
-            {
-                let found = self.look_up(&module, name, depth);
-                if !found.is_empty() {
-                    return found;
-                }
-            }
-        }
-        self.links
-            .environment
-            .inside(&Module::File(file), name)
-            .map(Sym::Module)
-            .into_iter()
-            .collect()
+        Vec::new()
     }
 
     /// Returns what a file of JavaScript exports under the name at a position, as in `exports.name = value`.
@@ -194,33 +242,15 @@ impl Linker<'_> {
             return items;
         }
         let Some(depth) = deeper(depth) else { return items };
-        for import in &facts.imports {
-            if import.scope.is_some() || inline_module(&facts, import.range.start) != of {
-                continue;
-            }
-            for imported in &import.names {
-                if imported.name == "*" {
-                    if items.is_empty()
-                        && let Sym::Module(module) = self.module_sym(&facts, &import.module, import.range.start, depth)
-                        && module != (Module::Items { file, of })
-                    {
-                        let found = self.look_up(&module, name, depth);
-                        if !found.is_empty() {
-                            items.extend(found);
-                            return items;
-                        }
-                    }
-                } else if local_name(facts.family, import, imported) == name {
-                    let taken = self.brought(&facts, import, imported, depth);
-                    items.extend(
-                        taken
-                            .into_iter()
-                            .filter(|sym| items.is_empty() || *sym != Sym::Unknown)
-                            .collect::<Vec<_>>(),
-                    );
-                    return items;
-                }
-            }
+        let mut named = facts.imports_of(name).iter().filter_map(|&(import, imported)| {
+            let import = &facts.imports[import as usize];
+            let is_item = import.scope.is_none() && inline_module(&facts, import.range.start) == of;
+            Some((import, &import.names[imported? as usize])).filter(|_| is_item)
+        });
+        if let Some((import, imported)) = named.next() {
+            let taken = self.brought(&facts, import, imported, depth).into_iter();
+            let taken = taken.filter(|sym| items.is_empty() || *sym != Sym::Unknown);
+            items.extend(taken.collect::<Vec<_>>());
         }
         items
     }

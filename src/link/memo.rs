@@ -26,6 +26,8 @@ pub(super) enum Question {
     Reference(FileId, u32),
     /// What does a name of a module mean?
     Name(Module, Box<str>),
+    /// From which modules does a module import everything, directly or not?
+    Taken(Module),
     /// Which module does a path mean in a file, or in a module with a body inside of it?
     Path(FileId, Option<u32>, Box<str>),
     /// What does a word mean at a byte of a file?

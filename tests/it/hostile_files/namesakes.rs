@@ -167,6 +167,59 @@ fn lattices_of_types_take_time_in_proportion() {
     links_in_time(&files, N_LAYERS * N_WIDE);
 }
 
+/// Each module imports everything from all others.
+#[test]
+fn circles_of_imports_take_time_in_proportion() {
+    const N_MODULES: usize = 60;
+    const N_NAMES: usize = 40;
+    let circle = |path: &str, star: &str, definition: &str, call: &str| -> Vec<(String, String)> {
+        let numbered = |form: &str, n| (0..n).map(|at| form.replace('$', &at.to_string())).collect::<String>();
+        let calls = numbered(call, N_NAMES);
+        let file = |at: usize| {
+            let own = definition.replace('$', &at.to_string());
+            (
+                path.replace('$', &at.to_string()),
+                numbered(star, N_MODULES) + &own + &calls.replace('\0', "\n"),
+            )
+        };
+        (0..N_MODULES).map(file).collect()
+    };
+    let modules: String = (0..N_MODULES).map(|at| format!("pub mod m{at};\n")).collect();
+    let mut rust = circle(
+        "src/m$.rs",
+        "pub use crate::m$::*;\n",
+        "pub fn f$() {}\n",
+        "fn c$() { f$(); gone$(); }\n",
+    );
+    rust.push(("src/lib.rs".to_owned(), modules));
+    rust.push((
+        "Cargo.toml".to_owned(),
+        "[package]\nname = \"a\"\nversion = \"0.1.0\"\n".to_owned(),
+    ));
+    let python = circle("m$.py", "from m$ import *\n", "def f$(): pass\n", "f$()\ngone$()\n");
+    let script = circle(
+        "m$.ts",
+        "export * from './m$';\nimport * as n$ from './m$';\n",
+        "export function f$() {}\n",
+        "n$.f1();\nn$.gone();\n",
+    );
+    for files in [rust, python, script] {
+        let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
+        linked(&files, |view, _, linker| {
+            let ids: Vec<_> = view.files().map(|(id, _)| id).collect();
+            timed(files[0].0, || {
+                for id in &ids {
+                    let found = linker.link_file(*id).unwrap_or_default();
+                    assert!(
+                        found.iter().filter(|link| !link.targets.is_empty()).count() >= N_NAMES
+                            || found.len() < N_NAMES
+                    );
+                }
+            });
+        });
+    }
+}
+
 #[test]
 fn many_names_in_one_line_take_time_in_proportion() {
     let definition = format!("int a() {{ /* {} */ }} ", "-".repeat(100));
