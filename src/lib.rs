@@ -31,6 +31,7 @@
 //!    setup/      install/ edits configurations of coding agents; hooks/ runs from git hooks; doctor/ finds problems
 //! 12 ops/        one operation per file: request, logic, rows, rendering
 //! 13 mcp/        operations as tools for coding agents
+//!    web/        pages for people
 //! 14 cli/        operations as commands, and commands that mcp/ does not have
 //! ```
 //!
@@ -76,6 +77,7 @@ pub mod session;
 pub mod setup;
 pub mod sidecar;
 pub mod snapshot;
+pub mod web;
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

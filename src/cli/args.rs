@@ -25,7 +25,7 @@ pub(super) use self::upkeep::{
     InitArgs, InitStep,
 };
 use crate::ops::{
-    Blame, Diff, Docs, Graph, History, Memory, Outline, Read, Rename, Run, Search, Status, Symbol, Verify,
+    Blame, Diff, Docs, Graph, History, Memory, Outline, Read, Rename, Review, Run, Search, Status, Symbol, Verify,
 };
 
 /// Search, read and navigate any revision of a git repository.
@@ -110,6 +110,7 @@ impl Command {
                 | Self::History(_)
                 | Self::Blame(_)
                 | Self::Diff(_)
+                | Self::Review(_)
         )
     }
 }
@@ -134,6 +135,8 @@ pub(super) enum Command {
     Blame(Paged<Blame>),
     /// Show changes between two revisions, by definition
     Diff(Paged<Diff>),
+    /// Review a change: what it does to whom, tests to run, and what is not known
+    Review(ReviewArgs),
     /// Change definitions, sections, keys and text of files
     Edit(EditArgs),
     /// Rename a definition with all that certainly refers to it
@@ -207,6 +210,30 @@ pub(super) struct PageArgs {
     /// Continue from the `next_cursor` of an earlier answer
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout review                          what differs from the main branch
+  codescout review main...topic --diff
+  codescout review v1.0..v2.0 --path src --json
+  codescout review origin/main... --markdown > comment.md
+  codescout review v1.0..v2.0 --html review.html")]
+pub(super) struct ReviewArgs {
+    #[command(flatten)]
+    pub(super) op: Review,
+    /// Print Markdown for a comment on a pull request
+    #[arg(long, conflicts_with = "json")]
+    pub(super) markdown: bool,
+    /// Write a page that needs no script and no network to this file; - for standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "markdown"])]
+    pub(super) html: Option<PathBuf>,
+    /// With --html: start of links to files, such as https://github.com/OWNER/NAME/blob/main
+    #[arg(long, value_name = "URL", requires = "html")]
+    pub(super) link_base: Option<String>,
+    /// Maximum number of definitions, other files and tests; 0 for all [default: 30, 10 and 10; all in a page]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) limit: Option<usize>,
 }
 
 #[derive(Debug, ClapArgs)]

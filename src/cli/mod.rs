@@ -30,6 +30,7 @@ mod precise;
 mod progress;
 mod push;
 mod render;
+mod review;
 mod search;
 mod serve;
 mod signals;
@@ -199,6 +200,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Diff(Paged { op: diff, page }) => {
             op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
         }
+        Command::Review(review) => review::run(open(&Overrides::default())?, &args.global, review, output),
         Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
         Command::Rename(rename) => op::run(
             "rename",

@@ -12,7 +12,7 @@ use super::columns::cut;
 use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, MATCH, Output, REMOVED, STRONG, one_line, sanitize};
 use crate::model::typed;
-use crate::ops::{Ask, Common, Op, Page, ProvenanceOut, Row, Sink, Style, on_disk, seen_from};
+use crate::ops::{Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style, on_disk, seen_from};
 use crate::session::{CallCtx, OpError, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
@@ -27,6 +27,42 @@ pub(super) fn run<O: Op>(
     global: &Global,
     output: &mut Output,
 ) -> Result<Found> {
+    answer(name, op, page, workspace, global, |ask, answer| {
+        let found = found(&answer);
+        if output.json {
+            let took_ms = ask.call.began.elapsed().as_secs_f64() * 1e3;
+            output.json(&json(answer, took_ms)?)?;
+        } else {
+            let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);
+            if let Some(commit) = commit.filter(|_| !matches!(global.reference.as_str(), "WORKTREE" | "INDEX")) {
+                output.remark(&format!("{} is commit {}", global.reference, &commit[..ID_DIGITS]));
+            }
+            let mut terminal = Terminal {
+                workspace: &ask.session.workspace,
+                here: if global.full_name {
+                    ""
+                } else {
+                    ask.session.workspace.here()
+                },
+                columns: None,
+                line: Vec::new(),
+                output,
+            };
+            print(answer, &mut terminal)?;
+        }
+        Ok(found)
+    })
+}
+
+/// Runs `op` and passes its answer on. `name` is the name of the command.
+pub(super) fn answer<O: Op, T>(
+    name: &str,
+    op: &O,
+    page: &PageArgs,
+    workspace: Workspace,
+    global: &Global,
+    with: impl FnOnce(&Ask<'_>, PageOf<O>) -> Result<T>,
+) -> Result<T> {
     let session = Session::for_command(workspace);
     let progress = CliProgress::new(global.quiet);
     let ask = Ask {
@@ -44,30 +80,17 @@ pub(super) fn run<O: Op>(
     if ask.call.ctx.is_interrupted() {
         return Err(OpError::interrupted());
     }
-    let found = match (answer.is_unfinished, answer.is_empty) {
+    with(&ask, answer)
+}
+
+/// Returns the outcome of a command with this answer.
+pub(super) fn found<F, R>(answer: &Page<F, R>) -> Found {
+    match (answer.is_unfinished, answer.is_empty) {
         _ if answer.cannot_tell => Found::Uncertain,
         (true, _) => Found::Unfinished,
         (_, true) => Found::Nothing,
         (_, false) => Found::Something,
-    };
-    if output.json {
-        let took_ms = ask.call.began.elapsed().as_secs_f64() * 1e3;
-        output.json(&json(answer, took_ms)?)?;
-    } else {
-        let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);
-        if let Some(commit) = commit.filter(|_| !matches!(global.reference.as_str(), "WORKTREE" | "INDEX")) {
-            output.remark(&format!("{} is commit {}", global.reference, &commit[..ID_DIGITS]));
-        }
-        let mut terminal = Terminal {
-            workspace: &session.workspace,
-            here: if global.full_name { "" } else { session.workspace.here() },
-            columns: None,
-            line: Vec::new(),
-            output,
-        };
-        print(answer, &mut terminal)?;
     }
-    Ok(found)
 }
 
 fn json<F: Serialize, R: Row>(page: Page<F, R>, took_ms: f64) -> Result<Map<String, Value>> {

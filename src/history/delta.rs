@@ -55,6 +55,16 @@ impl SymbolDelta {
     }
 }
 
+impl SymbolDelta {
+    /// Returns the old and the new version of the file with the definition in `pairs`, from which the change was
+    /// computed.
+    pub fn files<'a>(&self, pairs: &'a [FilePair]) -> (Option<&'a FileShapes>, Option<&'a FileShapes>) {
+        let (old, new) = self.places.map_or((self.pair, self.pair), |(old, new)| (old.0, new.0));
+        let file = |of: &'a Option<(RepoPath, FileShapes)>| of.as_ref().map(|(_, file)| file);
+        (file(&pairs[old].old), file(&pairs[new].new))
+    }
+}
+
 /// Limit on the number of compared pairs. If there are more, only definitions with equal names are compared.
 const MAX_PAIRS: usize = 1_000_000;
 

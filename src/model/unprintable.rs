@@ -10,6 +10,7 @@
 //! U+FE0E and U+FE0F are not escaped: they follow many emoji and select their presentation. The joiner U+200D is
 //! escaped even inside emoji, because names in code can contain it.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::io;
 
@@ -42,6 +43,23 @@ fn is_invisible(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
+}
+
+/// Replaces unprintable characters other than tabs by visible escapes, so that the text is one line and shows all that it
+/// has.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| c != '\t' && is_unprintable(c);
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_hidden(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// Serialises a value as JSON. Unprintable characters are escaped, so the JSON parses to the same strings.

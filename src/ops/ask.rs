@@ -178,7 +178,19 @@ pub(crate) fn path_text() -> impl clap::builder::TypedValueParser<Value = String
     OsStringValueParser::new().map(|typed| with_placeholders(typed.as_bytes()).into_owned())
 }
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
+    /// Returns the same call for another revision.
+    pub(crate) fn at(&self, reference: &str) -> Ask<'a> {
+        Ask {
+            session: self.session,
+            call: self.call,
+            common: Common {
+                reference: reference.to_owned(),
+                ..self.common.clone()
+            },
+        }
+    }
+
     /// Determines whether files with credentials are visible.
     pub(crate) fn visibility(&self) -> Visibility {
         self.session.visibility

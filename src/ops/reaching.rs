@@ -2,7 +2,7 @@
 
 use super::ask::{Ask, FileSelection};
 use super::diff::{FileOut, SymbolOut, name_in};
-use super::graph::{Affected, affected};
+use super::graph::{Affected, ReachedOut, affected, imports_of};
 use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
 use crate::link::{DefId, Linker};
@@ -11,7 +11,7 @@ use crate::session::Result;
 
 /// One of two compared states.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Old,
     New,
 }
@@ -20,12 +20,67 @@ enum State {
 /// `selection`. Adds gaps in the indexes of both to `provenance`.
 pub(crate) fn reaching(
     ask: &Ask<'_>,
-    (old, new): (&str, &str),
+    sides: (&str, &str),
     files: &[FileOut],
     (selection, max_depth): (&FileSelection, u32),
     provenance: &mut ProvenanceOut,
 ) -> Result<Affected> {
     let mut all = Affected::default();
+    for_each_state(
+        ask,
+        sides,
+        files,
+        selection,
+        provenance,
+        |state, question, linker, changed| {
+            let changed: Vec<DefId> = changed.iter().map(|changed| changed.def).collect();
+            all.add(affected(question, linker, &changed, max_depth)?);
+            for of in changed.iter().filter(|_| state == State::Old) {
+                all.add_broken(&broken_imports(question, linker, *of, files)?);
+            }
+            Ok(())
+        },
+    )?;
+    let others = files.iter().filter(|file| file.has_other_effects());
+    all.set_other_files(&others.map(|file| file.path.as_str()).collect::<Vec<_>>());
+    Ok(all)
+}
+
+/// Returns the imports of a removed definition that did not change.
+pub(crate) fn broken_imports(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    of: DefId,
+    files: &[FileOut],
+) -> Result<Vec<ReachedOut>> {
+    let mut imports = imports_of(question, linker, of)?;
+    let has_changed = |row: &ReachedOut| {
+        let is_file = |file: &&FileOut| file.from_path.as_ref().unwrap_or(&file.path) == &row.path;
+        files
+            .iter()
+            .find(is_file)
+            .is_some_and(|file| file.differs_at(row.line, true))
+    };
+    imports.retain(|row| !has_changed(row));
+    Ok(imports)
+}
+
+/// A changed definition in one of the two states.
+pub(crate) struct ChangedDefinition {
+    pub(crate) def: DefId,
+    pub(crate) id: String,
+}
+
+/// Calls `visit` with the changed definitions of `files` in `new`, and with the removed ones in `old`. Adds gaps in the indexes
+/// of both to `provenance`.
+pub(crate) fn for_each_state(
+    ask: &Ask<'_>,
+    (old, new): (&str, &str),
+    files: &[FileOut],
+    selection: &FileSelection,
+    provenance: &mut ProvenanceOut,
+    mut visit: impl FnMut(State, &Question<'_>, &Linker<'_>, &[ChangedDefinition]) -> Result<()>,
+) -> Result<()> {
     for (state, reference) in [(State::New, new), (State::Old, old)] {
         let wanted = |symbol: &SymbolOut| is_followed(symbol) && state.has(symbol);
         let is_changed = |file: &&FileOut| file.symbols.iter().flatten().any(wanted);
@@ -47,13 +102,10 @@ pub(crate) fn reaching(
         for file in files.iter().filter(is_changed) {
             changed.extend(definitions(&question, &linker, file, state, wanted)?);
         }
-        let found = affected(&question, &linker, &changed, max_depth)?;
+        visit(state, &question, &linker, &changed)?;
         linker.check()?;
-        all.add(found);
     }
-    let others = files.iter().filter(|file| file.has_other_effects());
-    all.set_other_files(&others.map(|file| file.path.as_str()).collect::<Vec<_>>());
-    Ok(all)
+    Ok(())
 }
 
 impl State {
@@ -78,7 +130,7 @@ fn definitions(
     changed: &FileOut,
     state: State,
     wanted: impl Fn(&SymbolOut) -> bool,
-) -> Result<Vec<DefId>> {
+) -> Result<Vec<ChangedDefinition>> {
     let path = match (&changed.from_path, state) {
         (Some(path), State::Old) => path,
         _ => &changed.path,
@@ -96,9 +148,12 @@ fn definitions(
     let is_code = |found: &crate::query::FoundDefinition| !found.kind.is_data();
     Ok(found
         .filter(|found| is_code(found) && names.contains(&name_in(&found.id, path)))
-        .map(|found| DefId {
-            file,
-            index: found.index,
+        .map(|found| ChangedDefinition {
+            def: DefId {
+                file,
+                index: found.index,
+            },
+            id: found.id,
         })
         .collect())
 }

@@ -19,7 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["session"],
     &["setup", "edit"],
     &["ops"],
-    &["mcp"],
+    &["mcp", "web"],
     &["cli"],
 ];
 
@@ -51,6 +51,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("unicode_normalization", &["src/ops/docs/headings.rs"]),
     ("unicode_width", &["src/cli/columns.rs"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
+    ("maud", &["src/web/"]),
     ("rmcp", &["src/mcp/"]),
     ("axum", &["src/mcp/"]),
     ("http_body_util", &["src/mcp/"]),

@@ -41,6 +41,8 @@ fits docs/ci/github.yml vendor.github-workflows 's/runs-on:/run-on:/'
 fits docs/ci/gitlab.yml vendor.gitlab-ci 's/stage: test/stage: [1, 2]/'
 fits docs/ci/precise-github.yml vendor.github-workflows 's/runs-on:/run-on:/'
 fits docs/ci/precise-gitlab.yml vendor.gitlab-ci 's/stage: test/stage: [1, 2]/'
+fits docs/ci/review-github.yml vendor.github-workflows 's/runs-on:/run-on:/'
+fits docs/ci/review-gitlab.yml vendor.gitlab-ci 's/rules:/rules: [1, 2]\n  rule:/'
 fits .github/workflows/release.yml vendor.github-workflows 's/runs-on:/run-on:/'
 fits .github/release/templates/action.yml vendor.github-actions 's/using: composite/using: composit/'
 

@@ -11,7 +11,7 @@ use super::parameters;
 use super::tool::Tool;
 use crate::config::CommandTimeout;
 use crate::mcp::{Profile, ServeOptions};
-use crate::ops::{Blame, Diff, Docs, Edit, Graph, History, Memory, Outline, Read, Rename, Run, Search, Symbol};
+use crate::ops::{Blame, Diff, Docs, Edit, Graph, History, Memory, Outline, Read, Rename, Review, Run, Search, Symbol};
 use crate::session::{OpError, Result};
 
 /// Every tool, in the order of the tool list.
@@ -24,6 +24,7 @@ pub(super) const TOOLS: &[Tool] = &[
     HISTORY,
     BLAME,
     DIFF,
+    REVIEW,
     status::TOOL,
     index::TOOL,
     EDIT,
@@ -123,6 +124,13 @@ const DIFF: Tool = Tool::of_op::<Diff>(
     "Compare two revisions, the index or the worktree (default: uncommitted changes) by definition, file or line. \
      with=tests adds tests that use what changed.",
     &[REPO, LIMIT, MAX_TOKENS, CURSOR],
+);
+
+const REVIEW: Tool = Tool::of_op::<Review>(
+    "review",
+    "Review a change before it is committed or merged: definitions by consequence, callers that did not change with them, \
+     tests to run, stale notes and documents, and what is not known.",
+    &[REPO, LIMIT, MAX_TOKENS],
 );
 
 const EDIT: Tool = Tool::of_op::<Edit>(

@@ -4,9 +4,9 @@ use super::files::{FileOut, Hunk, file_out, symbol_out};
 use super::{Diff, DiffBy, DiffWith};
 use crate::artifact::Extractor;
 use crate::embed::StaticModel;
-use crate::extract::{Options, is_text};
+use crate::extract::{LineIndex, Options, is_text};
 use crate::git::{FileMode, WorkTreeReader, diff_lines, unified_diff};
-use crate::history::{Change, Entry, FilePair, FileShapes, submodule_text, symbol_deltas};
+use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, submodule_text, symbol_deltas};
 use crate::model::RepoPath;
 use crate::ops::ask::Ask;
 use crate::ops::drift::DriftOut;
@@ -18,6 +18,8 @@ pub(super) struct Comparison<'a> {
     has_text: bool,
     /// True if definitions are compared.
     has_symbols: bool,
+    /// True if each definition has its changed lines.
+    pub(super) has_diffs: bool,
     /// The model that measures drift, if it was requested.
     model: Option<&'a StaticModel>,
     disk: Option<WorkTreeReader>,
@@ -30,6 +32,7 @@ impl<'a> Comparison<'a> {
             ask,
             has_text: diff.by == DiffBy::Text,
             has_symbols: diff.by == DiffBy::Symbol || diff.needs_links(),
+            has_diffs: false,
             model: (diff.with.contains(&DiffWith::Drift)).then(|| ask.session.workspace.models.own()),
             disk: None,
             extractor: Extractor::new(Options::default()),
@@ -56,6 +59,9 @@ impl<'a> Comparison<'a> {
                     let mut symbol = symbol_out(&delta);
                     if let (Some(model), Some((old, new))) = (self.model, delta.versions(&pairs)) {
                         symbol.drift = Some(DriftOut::between(model, &old.text(), &new.text()));
+                    }
+                    if self.has_diffs {
+                        symbol.diff = Some(diff_of(&delta, &pairs));
                     }
                     symbols.push(symbol);
                 }
@@ -124,4 +130,17 @@ impl<'a> Comparison<'a> {
                 .content(path, entry, &mut self.disk),
         }
     }
+}
+
+/// Returns the changed lines of a definition.
+fn diff_of(delta: &SymbolDelta, pairs: &[FilePair]) -> String {
+    let (old, new) = delta.files(pairs);
+    let lines = |file: Option<&FileShapes>, lines: Option<(u32, u32)>| {
+        let (file, (first, last)) = file.zip(lines)?;
+        let range = LineIndex::new(&file.bytes).range(first as usize - 1, last as usize);
+        Some((first, file.bytes.get(range.as_usize())?.to_vec()))
+    };
+    let (old_first, old) = lines(old, delta.old_lines).unwrap_or((1, Vec::new()));
+    let (new_first, new) = lines(new, delta.new_lines).unwrap_or((1, Vec::new()));
+    unified_diff(&old, &new, (old_first, new_first))
 }

@@ -13,7 +13,7 @@ use crate::query::{FileChangeKind, kind_name};
 /// A file that differs.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileOut {
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) path: String,
     pub(crate) from_path: Option<String>,
     pub(super) similarity: Option<u8>,
@@ -21,10 +21,10 @@ pub(crate) struct FileOut {
     pub(super) new_blob: Option<String>,
     /// True for a submodule, whose blobs are commits of another repository.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_submodule: bool,
+    pub(crate) is_submodule: bool,
     /// Number of added lines; null if one version is not text.
-    pub(super) added_lines: Option<u32>,
-    pub(super) removed_lines: Option<u32>,
+    pub(crate) added_lines: Option<u32>,
+    pub(crate) removed_lines: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) symbols: Option<Vec<SymbolOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub(crate) struct FileOut {
     pub(super) drift: Option<Option<DriftOut>>,
     /// True if the contents were not read, so it is unknown if the file is text.
     #[serde(skip)]
-    pub(super) is_unread: bool,
+    pub(crate) is_unread: bool,
     /// Added and changed lines of the new version, 1-based. Where lines were only removed, the lines before
     /// and after them.
     #[serde(skip)]
@@ -59,10 +59,13 @@ pub(crate) struct SymbolOut {
     pub(crate) from: Option<String>,
     pub(super) confidence: f64,
     pub(crate) old_lines: Option<(u32, u32)>,
-    pub(super) new_lines: Option<(u32, u32)>,
+    pub(crate) new_lines: Option<(u32, u32)>,
     /// The outer value is missing if drift was not requested, the inner one if one of the versions has no vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) drift: Option<Option<DriftOut>>,
+    /// The changed lines, if they were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) diff: Option<String>,
 }
 
 impl FileOut {
@@ -85,6 +88,13 @@ impl FileOut {
             !is_inside(&hunk.old, |symbol| symbol.old_lines) && !is_inside(&hunk.new, |symbol| symbol.new_lines)
         };
         self.from_path.is_some() || self.added_lines.is_none() || self.hunks.iter().any(is_outside)
+    }
+
+    /// Returns true if a line, 1-based, of the old or the new version differs.
+    pub(crate) fn differs_at(&self, line: u32, is_old: bool) -> bool {
+        let side = |hunk: &Hunk| if is_old { hunk.old } else { hunk.new };
+        let mut hunks = self.hunks.iter().filter_map(side);
+        hunks.any(|(first, last)| first <= line && line <= last)
     }
 
     pub(super) fn render(&self, out: &mut dyn Sink) {
@@ -166,5 +176,6 @@ pub(super) fn symbol_out(delta: &SymbolDelta) -> SymbolOut {
         old_lines: delta.old_lines,
         new_lines: delta.new_lines,
         drift: None,
+        diff: None,
     }
 }

@@ -111,11 +111,11 @@ pub(crate) struct Facts {
 }
 
 /// One of the two compared states.
-#[derive(Debug, Serialize)]
-struct SideOut {
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SideOut {
     #[serde(rename = "ref")]
-    reference: String,
-    commit: Option<String>,
+    pub(crate) reference: String,
+    pub(crate) commit: Option<String>,
 }
 
 /// A result.
@@ -138,9 +138,9 @@ pub(crate) struct OwnerRow {
 /// The files that differ between two states.
 pub(crate) struct Compared {
     /// The older state.
-    pub(crate) old: String,
+    pub(crate) old: SideOut,
     /// The newer state.
-    pub(crate) new: String,
+    pub(crate) new: SideOut,
     pub(crate) files: Vec<FileOut>,
     /// Says which files were not compared.
     pub(crate) provenance: ProvenanceOut,
@@ -154,15 +154,7 @@ impl Op for Diff {
     fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let (from, to) = self.sides(ask)?;
         let (changes, n_hidden) = self.changes(ask, &from, &to)?;
-        let workspace = &ask.session.workspace;
-        let mut provenance =
-            ProvenanceOut::without_view(workspace, &to.reference, to.target, to.overlay.len(), Vec::new());
-        if n_hidden > 0 {
-            provenance.also_note(format!(
-                "{} not shown: the names suggest credentials",
-                count(n_hidden as u32, "file")
-            ));
-        }
+        let mut provenance = provenance_of(ask, &to, n_hidden);
         let is_read = changes.len() <= MAX_READ_FILES;
         let by = if is_read { self.by } else { DiffBy::File };
         let mut files = Comparison::new(self, ask).files(&changes, is_read)?;
@@ -220,23 +212,28 @@ impl Diff {
         self.with.iter().any(|with| with.needs_links())
     }
 
-    /// Compares the states of `range`, such as `A..B`, by definition.
-    pub(crate) fn compared(ask: &Ask<'_>, range: &str) -> Result<Compared> {
-        let diff = Self {
+    /// Returns the request for the differences between the states of `range`, such as `A..B`, in files of `path`.
+    pub(crate) fn of(range: &str, path: &[String]) -> Self {
+        Self {
             from: Some(range.to_owned()),
+            path: path.to_vec(),
             ..Self::default()
-        };
-        let (from, to) = diff.sides(ask)?;
-        let (changes, _) = diff.changes(ask, &from, &to)?;
-        let workspace = &ask.session.workspace;
-        let mut provenance =
-            ProvenanceOut::without_view(workspace, &to.reference, to.target, to.overlay.len(), Vec::new());
+        }
+    }
+
+    /// Compares the two states by definition. With `has_diffs`, each definition has its changed lines.
+    pub(crate) fn compared(&self, ask: &Ask<'_>, has_diffs: bool) -> Result<Compared> {
+        let (from, to) = self.sides(ask)?;
+        let (changes, n_hidden) = self.changes(ask, &from, &to)?;
+        let mut provenance = provenance_of(ask, &to, n_hidden);
         let is_read = changes.len() <= MAX_READ_FILES;
-        let files = Comparison::new(&diff, ask).files(&changes, is_read)?;
+        let mut comparison = Comparison::new(self, ask);
+        comparison.has_diffs = has_diffs;
+        let files = comparison.files(&changes, is_read)?;
         provenance_of_unread(&files, is_read, &mut provenance);
         Ok(Compared {
-            old: from.reference,
-            new: to.reference,
+            old: from.out(),
+            new: to.out(),
             files,
             provenance,
         })
@@ -254,8 +251,9 @@ impl Diff {
             new,
             files,
             mut provenance,
-        } = Self::compared(ask, range)?;
-        let affected = reaching(ask, (&old, &new), &files, (selection, max_depth), &mut provenance)?;
+        } = Self::of(range, &[]).compared(ask, false)?;
+        let sides = (old.reference.as_str(), new.reference.as_str());
+        let affected = reaching(ask, sides, &files, (selection, max_depth), &mut provenance)?;
         Ok((affected, provenance))
     }
 
@@ -270,6 +268,17 @@ impl Diff {
         }
         (affected.totals, rows)
     }
+}
+
+/// Returns the provenance of a comparison with the state `to`, without `n_hidden` files.
+fn provenance_of(ask: &Ask<'_>, to: &sides::Side, n_hidden: usize) -> ProvenanceOut {
+    let (workspace, n_dirty) = (&ask.session.workspace, to.overlay.len());
+    let mut provenance = ProvenanceOut::without_view(workspace, &to.reference, to.target, n_dirty, Vec::new());
+    if n_hidden > 0 {
+        let files = count(n_hidden, "file");
+        provenance.also_note(format!("{files} not shown: the names suggest credentials"));
+    }
+    provenance
 }
 
 /// Adds a note to `provenance` about files that were not read.

@@ -8,6 +8,7 @@ mod headings;
 mod link;
 mod listed;
 mod mention;
+mod naming;
 mod present;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use self::document::Document;
 use self::listed::DocumentOut;
 pub(super) use self::mention::DOCUMENT_LANGUAGES;
 use self::mention::Markup;
+pub(crate) use self::naming::naming;
 use self::present::Present;
 use super::ask::{Ask, FileSelection, path_text};
 use super::op::{Op, Page, PageOf, Paging, Row};

@@ -10,8 +10,8 @@ use super::facts::{GraphFacts, ImpactFacts};
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
 use super::{CiList, Lookup};
-use crate::extract::{self, DefinitionKind};
-use crate::link::{DefId, Impact, Linker, Reach, Reached, Relation};
+use crate::extract::{self, DefinitionKind, ReferenceKind};
+use crate::link::{DefId, Impact, Linker, Reach, Reached, Relation, Site};
 use crate::model::Hint;
 use crate::model::count::count;
 use crate::ops::diff::Diff;
@@ -89,6 +89,8 @@ pub(crate) struct Affected {
     pub(crate) totals: ImpactTotals,
     /// The first reasons for which there may be more.
     doubts: Vec<String>,
+    /// Number of unchanged imports of removed definitions. What imports their files may fail.
+    n_broken: usize,
 }
 
 /// A row before its text is read.
@@ -265,7 +267,7 @@ impl Lookup<'_> {
             .as_ref()
             .is_none_or(|known| known.incomplete_because().is_empty());
         let totals = &affected.totals;
-        let is_all_followed = !totals.is_cut && totals.other_files == 0 && is_complete;
+        let is_all_followed = !totals.is_cut && totals.other_files == 0 && affected.n_broken == 0 && is_complete;
         page.cannot_tell = !is_all_followed || rows.is_empty() && totals.unfollowed > 0;
         page.rows = rows;
         page.notes.push(totals.to_text());
@@ -291,13 +293,72 @@ impl TestOut {
     }
 }
 
-/// Finds what changes of definitions reach, in at most `max_depth` steps.
+/// Finds what changes of definitions reach, in at most `max_depth` steps. If no test is reached, counts mentions in code
+/// that is not read, too.
 pub(crate) fn affected(
     question: &Question<'_>,
     linker: &Linker<'_>,
     changed: &[DefId],
     max_depth: u32,
 ) -> Result<Affected> {
+    let (mut affected, impact, places) = reached(question, linker, changed, max_depth)?;
+    if affected.tests.is_empty() {
+        let reached = impact.reached.iter().filter_map(|reached| reached.definition);
+        for of in changed.iter().copied().chain(reached).take(MAX_SOUGHT) {
+            let n = in_hidden_code(question, linker, of)?;
+            affected.totals.unfollowed += n;
+            if let (Some(found), 1..) = (places.definition(of), n) {
+                affected
+                    .doubts
+                    .push(format!("code that is not read names {}", found.id));
+            }
+        }
+    }
+    Ok(affected)
+}
+
+/// Finds the definitions and tests that use a definition.
+pub(crate) fn users(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<Vec<ReachedOut>> {
+    let (users, ..) = reached(question, linker, &[of], 1)?;
+    Ok(users.definitions.into_iter().chain(users.tests).collect())
+}
+
+/// Finds the imports of a definition. Only its removal matters to them.
+pub(crate) fn imports_of(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<Vec<ReachedOut>> {
+    let mut sites = linker.mentions(of, |_| true)?.sites;
+    sites.retain(|site| site.kind == ReferenceKind::Import && site.tier.is_sure());
+    let mut wish = Wish::default();
+    wish.definition(of);
+    sites.iter().for_each(|site| wish.position(site.file, site.range.start));
+    let places = wish.read(&question.sources())?;
+    let row = |site: Site| {
+        let (line, text) = places.line(site.file, site.range.start);
+        ReachedOut {
+            kind: "definition",
+            path: path_of(question.view(), site.file),
+            line,
+            id: None,
+            name: None,
+            depth: 1,
+            relation: UsageKind::Reference(site.kind).name(),
+            sure: true,
+            via: places
+                .definition(of)
+                .map(|found| found.id.clone())
+                .into_iter()
+                .collect(),
+            text,
+        }
+    };
+    Ok(sites.into_iter().map(row).collect())
+}
+
+fn reached(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    changed: &[DefId],
+    max_depth: u32,
+) -> Result<(Affected, Impact, Places)> {
     let reach = Reach {
         max_depth,
         max_reached: MAX_REACHED,
@@ -348,24 +409,12 @@ pub(crate) fn affected(
             unfollowed: impact.unfollowed.iter().map(|(_, n)| n).sum(),
             ..ImpactTotals::default()
         },
-        doubts: Vec::new(),
+        ..Affected::default()
     };
     affected.doubts = impact.unfollowed.iter().take(MAX_DOUBTS).filter_map(doubt).collect();
     affected.sort();
     affected.count();
-    if affected.tests.is_empty() {
-        let reached = impact.reached.iter().filter_map(|reached| reached.definition);
-        for of in changed.iter().copied().chain(reached).take(MAX_SOUGHT) {
-            let n = in_hidden_code(question, linker, of)?;
-            affected.totals.unfollowed += n;
-            if let (Some(found), 1..) = (places.definition(of), n) {
-                affected
-                    .doubts
-                    .push(format!("code that is not read names {}", found.id));
-            }
-        }
-    }
-    Ok(affected)
+    Ok((affected, impact, places))
 }
 
 impl Affected {
@@ -391,6 +440,17 @@ impl Affected {
         let named = paths.iter().take(MAX_DOUBTS);
         self.doubts
             .extend(named.map(|path| format!("{path} changed outside of definitions")));
+    }
+
+    /// Counts imports of removed definitions that did not change.
+    pub(crate) fn add_broken(&mut self, imports: &[ReachedOut]) {
+        self.totals.unfollowed += imports.len();
+        self.n_broken += imports.len();
+        let named = imports.iter().take(MAX_DOUBTS);
+        self.doubts.extend(named.map(|row| {
+            let removed = row.via.first().map_or("a removed definition", String::as_str);
+            format!("{}:{} still imports {removed}", row.path, row.line)
+        }));
     }
 
     fn sort(&mut self) {

@@ -18,7 +18,7 @@ use serde_json::json;
 
 pub(crate) use self::edges::is_call;
 use self::facts::{ChoiceFacts, GraphFacts};
-pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, is_test, qualified};
+pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, imports_of, is_test, qualified, users};
 pub(crate) use self::relations::{RelationsOut, n_callers, relations};
 pub(crate) use self::rows::GraphRow;
 use self::rows::{DefinitionOut, draw};

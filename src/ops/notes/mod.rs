@@ -4,6 +4,7 @@ mod file;
 mod private;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -618,6 +619,35 @@ fn all(ask: &Ask<'_>) -> Result<Vec<Found>> {
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+/// Returns the notes about definitions of `ids` that are no longer as they were when the note was written: the name of
+/// the note, and the id.
+pub(crate) fn outdated_among(ask: &Ask<'_>, ids: &BTreeSet<&str>) -> Result<Vec<(String, String)>> {
+    let mut anchors = Vec::new();
+    for found in all(ask)? {
+        let note = Note::parse(&found.text).unwrap_or_default();
+        let about = note.about.into_iter().take(MAX_ANCHORS);
+        anchors.extend(
+            about
+                .filter(|anchor| ids.contains(anchor.id.as_str()))
+                .map(|anchor| (found.name.clone(), anchor)),
+        );
+    }
+    if anchors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let past = Past::of(ask, PATIENCE)?;
+    past.with_targets(|targets| {
+        let judge = judge(targets);
+        let mut outdated = Vec::new();
+        for (name, anchor) in anchors {
+            if !matches!(judge.judge(&anchor)?.verdict, Verdict::Fresh | Verdict::Unknown) {
+                outdated.push((name, anchor.id));
+            }
+        }
+        Ok(outdated)
+    })
 }
 
 /// Returns the text of a note; a broken note without its content if it cannot be one.

@@ -8,7 +8,7 @@ use crate::ops::ask::{Ask, FileSelection};
 use crate::ops::diff::{FileOut, SymbolOut};
 use crate::ops::graph::{Affected, ReachedOut, affected, users};
 use crate::ops::provenance::ProvenanceOut;
-use crate::ops::reaching::{State, for_each_state};
+use crate::ops::reaching::{State, broken_imports, for_each_state};
 use crate::session::Result;
 
 /// Maximum number of changed definitions whose callers are sought.
@@ -56,7 +56,15 @@ impl Changed {
                     n_all += 1;
                     if n_followed < MAX_FOLLOWED {
                         n_followed += 1;
-                        row.add_users(users(question, linker, *of)?, &edits, state);
+                        let mut found = users(question, linker, *of)?;
+                        if state == State::Old {
+                            let broken = broken_imports(question, linker, *of, files)?;
+                            all.add_broken(&broken);
+                            let is_new = |import: &ReachedOut| found.iter().all(|user| user.path != import.path);
+                            let broken: Vec<ReachedOut> = broken.into_iter().filter(is_new).collect();
+                            found.extend(broken);
+                        }
+                        row.add_users(found, &edits, state);
                     }
                 }
                 Ok(())

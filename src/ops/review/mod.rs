@@ -21,9 +21,11 @@ use super::sink::{Recorded, Sink};
 use crate::model::count::count;
 use crate::session::Result;
 
+pub(crate) use self::Facts as ReviewFacts;
 pub(crate) use self::markdown::markdown;
-pub(crate) use self::rows::ReviewRow;
-use self::rows::{DefinitionRow, OtherFileRow};
+pub(crate) use self::rows::{
+    DefinitionRow, DocumentSite, OtherFileRow, OwnerRow as ReviewOwner, ReviewRow, Site, TogetherRow,
+};
 
 /// The branches from which a change is thought to have started, in their order.
 const MAIN_BRANCHES: [&str; 5] = ["origin/HEAD", "origin/main", "origin/master", "main", "master"];

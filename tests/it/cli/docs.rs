@@ -21,6 +21,7 @@ const COMMANDS: &[&str] = &[
     "docs",
     "blame",
     "diff",
+    "review",
     "edit",
     "rename",
     "run",

@@ -14,6 +14,7 @@ mod lost_objects;
 mod paging;
 mod quoting;
 mod reading;
+mod review;
 mod search_time;
 mod terminal;
 mod traced;

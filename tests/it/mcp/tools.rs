@@ -22,14 +22,14 @@ fn the_list_is_small_and_plain() {
     let tools = listing();
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     let known = [
-        "search", "outline", "symbol", "graph", "read", "history", "blame", "diff", "status", "index",
+        "search", "outline", "symbol", "graph", "read", "history", "blame", "diff", "review", "status", "index",
     ];
     assert_eq!(names, known);
     let of_each: Vec<usize> = tools.iter().map(n_tokens).collect();
     let n_tokens = n_tokens(&json!(tools));
     let report = format!("the list takes {n_tokens} tokens, each tool {of_each:?}\n");
     std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes()).unwrap();
-    assert!(n_tokens <= 2_940, "{n_tokens}: {of_each:?}");
+    assert!(n_tokens <= 3_130, "{n_tokens}: {of_each:?}");
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
         assert!(name.len() <= 24, "{name}");

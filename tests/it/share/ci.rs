@@ -9,7 +9,14 @@ use crate::cli::call_in;
 use crate::indexed::Indexed;
 use crate::support::{InTime, TestRepo};
 
-const YAML: [&str; 4] = ["github.yml", "gitlab.yml", "precise-github.yml", "precise-gitlab.yml"];
+const YAML: [&str; 6] = [
+    "github.yml",
+    "gitlab.yml",
+    "precise-github.yml",
+    "precise-gitlab.yml",
+    "review-github.yml",
+    "review-gitlab.yml",
+];
 
 fn templates(names: &[&str]) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");

@@ -19,7 +19,7 @@ use serde::Serialize;
 use self::fill::{Packed, Packing};
 pub(crate) use self::rows::PackOut;
 use self::seeds::{Found, Seeker};
-use super::super::ask::{Ask, CHARACTERS_PER_TOKEN, Common};
+use super::super::ask::{Ask, CHARACTERS_PER_TOKEN};
 use super::super::diff::{Compared, Diff};
 use super::super::op::{Page, PageOf, Paging};
 use super::super::question::{About, Question};
@@ -60,18 +60,13 @@ impl Asked<'_> {
     /// Answers with the results and what they are related to.
     pub(super) fn pack(&self) -> Result<PageOf<Search>> {
         let range = seeds::range_in(self.ask, self.query);
-        let compared = range.map(|range| Diff::compared(self.ask, range)).transpose()?;
+        let compared = range
+            .map(|range| Diff::of(range, &[]).compared(self.ask, false))
+            .transpose()?;
         let Some(compared) = compared else {
             return self.packed(self.ask, None);
         };
-        let ask = Ask {
-            session: self.ask.session,
-            call: self.ask.call,
-            common: Common {
-                reference: compared.new.clone(),
-                ..self.ask.common.clone()
-            },
-        };
+        let ask = self.ask.at(&compared.new.reference);
         self.packed(&ask, Some(compared))
     }
 
@@ -114,7 +109,7 @@ impl Asked<'_> {
             provenance.also_incomplete(why.clone());
         }
         let facts = Facts {
-            between: compared.map(|compared| (compared.old, compared.new)),
+            between: compared.map(|compared| (compared.old.reference, compared.new.reference)),
             total,
             tokens: packed.n_characters.div_ceil(CHARACTERS_PER_TOKEN),
             max_tokens: characters / CHARACTERS_PER_TOKEN,

@@ -1,0 +1,80 @@
+//! Pictures as SVG. Their attributes carry all that they look like, so that they also show where styles are dropped.
+
+use maud::{Markup, html};
+
+use crate::model::unprintable::visible;
+
+const ROW: usize = 26;
+const BOX_HEIGHT: usize = 20;
+const BOX_WIDTH: usize = 250;
+const GAP: usize = 90;
+const HEAD: usize = 26;
+/// Number of characters that fit into a box.
+const MAX_CHARACTERS: usize = 32;
+
+/// A box of a picture with columns.
+pub(super) struct Node {
+    pub(super) label: String,
+    /// What the box stands for, in full.
+    pub(super) title: String,
+    /// A link, if there is something to open.
+    pub(super) href: Option<String>,
+    pub(super) is_marked: bool,
+}
+
+/// A line from a box to one of a column to its left: their columns and rows.
+pub(super) struct Edge {
+    pub(super) from: (usize, usize),
+    pub(super) to: (usize, usize),
+    pub(super) is_sure: bool,
+}
+
+/// Draws columns of boxes, each with a heading. `title` is the text alternative.
+pub(super) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edge]) -> Markup {
+    let n_rows = columns.iter().map(|(_, nodes)| nodes.len()).max().unwrap_or_default();
+    let (width, height) = (columns.len() * (BOX_WIDTH + GAP) - GAP + 2, HEAD + n_rows * ROW + 2);
+    let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
+    let top = |row: usize| HEAD + row * ROW;
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(visible(title)) width=(width) height=(height)
+            viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="12" {
+            @for edge in edges {
+                @let (x1, y1) = (left(edge.from.0), top(edge.from.1) + BOX_HEIGHT / 2);
+                @let (x2, y2) = (left(edge.to.0) + BOX_WIDTH, top(edge.to.1) + BOX_HEIGHT / 2);
+                @let middle = (x1 + x2) / 2;
+                path d={ "M" (x1) " " (y1) " C" (middle) " " (y1) " " (middle) " " (y2) " " (x2) " " (y2) }
+                    fill="none" stroke="currentColor" stroke-opacity="0.45"
+                    stroke-dasharray=[(!edge.is_sure).then_some("4 3")] {}
+            }
+            @for (column, (heading, nodes)) in columns.iter().enumerate() {
+                text x=(left(column)) y="14" font-weight="bold" fill="currentColor" { (heading) }
+                @for (row, node) in nodes.iter().enumerate() {
+                    @let drawn = boxed(node, left(column), top(row));
+                    @match &node.href {
+                        Some(href) => { a href=(href) { (drawn) } }
+                        None => { (drawn) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn boxed(node: &Node, x: usize, y: usize) -> Markup {
+    let label = cut(&visible(&node.label));
+    html! {
+        rect x=(x) y=(y) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="4" fill="none" stroke="currentColor"
+            stroke-width=(if node.is_marked { "2" } else { "1" }) { title { (visible(&node.title)) } }
+        text x=(x + 8) y=(y + 14) fill="currentColor" { (label) }
+    }
+}
+
+/// Cuts a text to what fits into a box. The end tells names apart.
+fn cut(text: &str) -> String {
+    let n = text.chars().count();
+    if n <= MAX_CHARACTERS {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(n - MAX_CHARACTERS + 1).collect();
+    format!("…{end}")
+}
