@@ -54,9 +54,10 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match is_hidden(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
+        if is_hidden(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
         }
     }
     Cow::Owned(shown)

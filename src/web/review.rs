@@ -36,7 +36,7 @@ impl LinkBase {
 
     fn link(&self, path: &str, line: u32) -> String {
         let mut link = format!("{}/", self.0);
-        for byte in crate::model::without_placeholders(path.as_ref()).iter() {
+        for byte in crate::model::without_placeholders(path).iter() {
             match byte {
                 b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => link.push(*byte as char),
                 byte => link += &format!("%{byte:02X}"),

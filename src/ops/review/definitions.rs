@@ -169,10 +169,8 @@ impl DefinitionRow {
                 continue;
             }
             let (is_test, is_unchanged) = (user.kind != "definition", !edits.includes(&user, state));
-            match user.sure {
-                true => self.callers += 1,
-                false => self.possible_callers += 1,
-            }
+            self.callers += usize::from(user.sure);
+            self.possible_callers += usize::from(!user.sure);
             self.tests += usize::from(is_test && user.sure);
             self.unchanged_callers += usize::from(is_unchanged && user.sure);
             if is_unchanged {
