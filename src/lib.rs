@@ -31,8 +31,8 @@
 //!    setup/      install/ edits configurations of coding agents; hooks/ runs from git hooks; doctor/ finds problems
 //! 12 ops/        one operation per file: request, logic, rows, rendering
 //! 13 mcp/        operations as tools for coding agents
-//!    web/        pages for people
-//! 14 cli/        operations as commands, and commands that mcp/ does not have
+//! 14 web/        pages for people, with the server parts of mcp/
+//! 15 cli/        operations as commands, and commands that mcp/ does not have
 //! ```
 //!
 //! Modules of one layer do not import one another: `ingest` and `query` meet only on disk.

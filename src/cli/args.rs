@@ -173,6 +173,8 @@ pub(super) enum Command {
     Pull(PullArgs),
     /// Manage Git hooks that keep the index up to date
     Hooks(HooksArgs),
+    /// Show repositories as pages in a browser, on this machine only
+    Web(WebArgs),
     /// Run an MCP server for coding agents
     Serve(ServeArgs),
     /// Add codescout to a coding agent's MCP configuration
@@ -210,6 +212,19 @@ pub(super) struct PageArgs {
     /// Continue from the `next_cursor` of an earlier answer
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout web
+  codescout web --root ~/src --port 8080")]
+pub(super) struct WebArgs {
+    /// Also show the repositories below this directory; repeatable
+    #[arg(long = "root", value_name = "DIR")]
+    pub(super) roots: Vec<PathBuf>,
+    /// Port on 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(super) port: u16,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -34,6 +34,7 @@ mod review;
 mod search;
 mod serve;
 mod signals;
+mod web;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -201,6 +202,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
             op::run("diff", diff, page, open(&Overrides::default())?, &args.global, output)
         }
         Command::Review(review) => review::run(open(&Overrides::default())?, &args.global, review, output),
+        Command::Web(web) => web::run(&args.global, web),
         Command::Edit(edit) => edit::run(open(&Overrides::default())?, &args.global, edit, output),
         Command::Rename(rename) => op::run(
             "rename",

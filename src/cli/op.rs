@@ -3,9 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use serde::Serialize;
-use serde_json::{Map, Value};
-
 use super::Found;
 use super::args::{Global, PageArgs};
 use super::columns::cut;
@@ -31,7 +28,7 @@ pub(super) fn run<O: Op>(
         let found = found(&answer);
         if output.json {
             let took_ms = ask.call.began.elapsed().as_secs_f64() * 1e3;
-            output.json(&json(answer, took_ms)?)?;
+            output.json(&answer.into_json(took_ms)?)?;
         } else {
             let commit = answer.provenance.as_ref().and_then(ProvenanceOut::commit);
             if let Some(commit) = commit.filter(|_| !matches!(global.reference.as_str(), "WORKTREE" | "INDEX")) {
@@ -91,28 +88,6 @@ pub(super) fn found<F, R>(answer: &Page<F, R>) -> Found {
         (_, true) => Found::Nothing,
         (_, false) => Found::Something,
     }
-}
-
-fn json<F: Serialize, R: Row>(page: Page<F, R>, took_ms: f64) -> Result<Map<String, Value>> {
-    let mut answer = match serde_json::to_value(&page.provenance)? {
-        Value::Object(provenance) => provenance,
-        _ => Map::new(),
-    };
-    if let Value::Object(facts) = serde_json::to_value(page.facts)? {
-        answer.extend(facts);
-    }
-    let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
-    if R::IS_LISTED {
-        answer.insert("results".to_owned(), serde_json::to_value(&page.rows[..limit])?);
-    }
-    if let Some(hint) = page.hint {
-        answer.insert("hint".to_owned(), hint.into());
-    }
-    if R::IS_LISTED {
-        answer.insert("next_cursor".to_owned(), page.paging.cursor(limit, 0).into());
-    }
-    answer.insert("took_ms".to_owned(), took_ms.into());
-    Ok(answer)
 }
 
 fn print<F, R: Row>(page: Page<F, R>, terminal: &mut Terminal<'_>) -> Result<()> {

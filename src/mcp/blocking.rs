@@ -13,7 +13,7 @@ use crate::session::Result;
 
 /// The outcome of a call.
 #[derive(Debug)]
-pub(super) enum Outcome<T> {
+pub(crate) enum Outcome<T> {
     /// The call returned.
     Ended(Result<T>),
     /// The caller cancelled the call or disconnected; the work was interrupted.
@@ -29,12 +29,12 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs calls on blocking threads, with a limit on the number of concurrent calls.
 #[derive(Clone)]
-pub(super) struct Blocking {
+pub(crate) struct Blocking {
     permits: Arc<Semaphore>,
 }
 
 /// A permit to run as one of the concurrent calls. A call releases it while it only waits.
-pub(super) struct Permit {
+pub(crate) struct Permit {
     permits: Arc<Semaphore>,
     held: Mutex<Option<OwnedSemaphorePermit>>,
     runtime: Handle,
@@ -50,7 +50,7 @@ impl Permit {
     }
 
     /// Releases the permit while `wait` runs, and then waits until it gets a permit again.
-    pub(super) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
+    pub(crate) fn pause<T>(&self, wait: impl FnOnce() -> T) -> T {
         drop(self.hold(None));
         let waited = wait();
         // The semaphore is never closed. If it were, running without a limit would be better than failing every call.
@@ -75,7 +75,7 @@ impl Drop for InterruptOnDrop {
 
 impl Blocking {
     /// Creates an executor that runs at most `n_at_once` calls concurrently.
-    pub(super) fn new(n_at_once: usize) -> Self {
+    pub(crate) fn new(n_at_once: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(n_at_once)),
         }
@@ -83,7 +83,7 @@ impl Blocking {
 
     /// Runs `work` until it returns or `gone` completes. The flag passed to `work` is set when the returned future is
     /// dropped or `limit` has passed. After that, `work` may still return a partial answer.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         gone: impl Future<Output = ()>,
         limit: Duration,

@@ -29,18 +29,18 @@ const MAX_PATH_BYTES: usize = 4096;
 const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
 
 /// The repositories of a server.
-pub(super) struct Hub {
+pub(crate) struct Hub {
     home: PathBuf,
     roots: Vec<PathBuf>,
     sessions: Mutex<Vec<Held>>,
 }
 
 /// The repositories found below the roots.
-pub(super) struct Below {
+pub(crate) struct Below {
     /// Folders of the repositories.
-    pub(super) folders: Vec<PathBuf>,
+    pub(crate) folders: Vec<PathBuf>,
     /// True if every folder was searched.
-    pub(super) is_all: bool,
+    pub(crate) is_all: bool,
 }
 
 /// An open session. Each worktree has one session, even if calls name it by different folders.
@@ -98,7 +98,7 @@ impl Mark {
 impl Hub {
     /// Creates a hub. Calls use the repository that contains `home`, unless they name a repository below one of
     /// `roots`.
-    pub(super) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
+    pub(crate) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
         let roots = roots
             .iter()
             .map(|root| fs::canonicalize(root).with_context(|| format!("cannot use the root {}", root.display())));
@@ -126,7 +126,7 @@ impl Hub {
     }
 
     /// Returns the session of the repository that a call names, or of the default one.
-    pub(super) fn session(&self, repo: Option<&str>) -> Result<Arc<Session>> {
+    pub(crate) fn session(&self, repo: Option<&str>) -> Result<Arc<Session>> {
         let session = self.find(repo)?;
         self.drop_excess_indexes();
         Ok(session)
@@ -196,7 +196,7 @@ impl Hub {
     }
 
     /// Searches the roots for repositories, down to a limited depth and number of folders.
-    pub(super) fn below_roots(&self, interrupt: &AtomicBool) -> Below {
+    pub(crate) fn below_roots(&self, interrupt: &AtomicBool) -> Below {
         const MAX_FOLDERS: usize = 10_000;
         const MAX_DEPTH: usize = 4;
         let mut below = Below {
@@ -231,7 +231,7 @@ impl Hub {
     }
 
     /// Stops all builds, and waits up to 400 ms for them to save completed work.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         const MOMENT: Duration = Duration::from_millis(400);
         let end = Instant::now() + MOMENT;
         let sessions = self.sessions.lock();

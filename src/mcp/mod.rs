@@ -30,9 +30,11 @@ mod tests;
 
 use std::sync::Arc;
 
-use self::hub::Hub;
+pub(crate) use self::blocking::{Blocking, Outcome, Permit};
+pub(crate) use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, Profile, ServeOptions};
 use self::server::Server;
+pub(crate) use self::stdio::termination_signal;
 use self::tools::selected;
 use crate::session::{Context as _, Result};
 

@@ -78,7 +78,7 @@ fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 }
 
 /// Waits for SIGINT or SIGTERM.
-pub(super) async fn termination_signal() {
+pub(crate) async fn termination_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut ended) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;

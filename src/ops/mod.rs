@@ -39,7 +39,7 @@ pub(crate) use diff::Diff;
 pub(crate) use docs::Docs;
 pub(crate) use edit::Edit;
 pub(crate) use gc::Gc;
-pub(crate) use graph::{Graph, ReachedOut};
+pub(crate) use graph::{DefinitionLink, EdgeOut, FileLinks, Graph, GraphRow, ReachedOut, file_links};
 pub(crate) use history::History;
 pub(crate) use notes::Memory;
 pub(crate) use op::{Op, Page, PageOf, Row};

@@ -1,6 +1,7 @@
 //! The interface of operations: a request runs against a session and returns a page of rows.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::ask::Ask;
 use super::provenance::ProvenanceOut;
@@ -143,6 +144,31 @@ impl<F> Page<F, NoRows> {
         page.head = text;
         page.is_empty = false;
         page
+    }
+}
+
+impl<F: Serialize, R: Row> Page<F, R> {
+    /// Returns the answer as one JSON object.
+    pub(crate) fn into_json(self, took_ms: f64) -> Result<Map<String, Value>> {
+        let mut answer = match serde_json::to_value(&self.provenance)? {
+            Value::Object(provenance) => provenance,
+            _ => Map::new(),
+        };
+        if let Value::Object(facts) = serde_json::to_value(self.facts)? {
+            answer.extend(facts);
+        }
+        let limit = self.paging.limit.unwrap_or(usize::MAX).min(self.rows.len());
+        if R::IS_LISTED {
+            answer.insert("results".to_owned(), serde_json::to_value(&self.rows[..limit])?);
+        }
+        if let Some(hint) = self.hint {
+            answer.insert("hint".to_owned(), hint.into());
+        }
+        if R::IS_LISTED {
+            answer.insert("next_cursor".to_owned(), self.paging.cursor(limit, 0).into());
+        }
+        answer.insert("took_ms".to_owned(), took_ms.into());
+        Ok(answer)
     }
 }
 

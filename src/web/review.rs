@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::frame::STYLE;
 use super::svg::{Edge, Node, columns};
+use super::url::encoded;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::{
     DefinitionRow, DocumentSite, OtherFileRow, Page, ReachedOut, ReviewFacts, ReviewOwner, ReviewRow, Site, TogetherRow,
 };
 
-const STYLE: &str = include_str!("app.css");
 /// Limit on the changed lines that a page contains, in bytes. The page stays below 3 MB.
 const MAX_DIFF_BYTES: usize = 1_200_000;
 /// Number of changed lines above which the rest is folded.
@@ -31,17 +32,16 @@ impl LinkBase {
     /// Returns `None` for what is no `http` or `https` address.
     pub(crate) fn new(typed: &str) -> Option<Self> {
         let is_link = typed.starts_with("https://") || typed.starts_with("http://");
-        is_link.then(|| Self(typed.trim_end_matches('/').to_owned()))
+        is_link.then(|| Self(format!("{}/", typed.trim_end_matches('/'))))
+    }
+
+    /// The links of a server of pages, which begin with this.
+    pub(super) fn own(start: String) -> Self {
+        Self(start)
     }
 
     fn link(&self, path: &str, line: u32) -> String {
-        let mut link = format!("{}/", self.0);
-        for byte in crate::model::without_placeholders(path).iter() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => link.push(*byte as char),
-                byte => link += &format!("%{byte:02X}"),
-            }
-        }
+        let link = format!("{}{}", self.0, encoded(path, "/"));
         match line {
             0 => link,
             line => format!("{link}#L{line}"),
@@ -85,20 +85,14 @@ struct Writer<'a> {
     is_exclusive: bool,
 }
 
-/// Returns the page of a review. It is the same for the same commits.
+/// Returns a review as a page of its own, which is the same for the same commits.
 pub(crate) fn review_page(page: &Page<ReviewFacts, ReviewRow>, base: Option<&LinkBase>) -> String {
-    let (facts, rows) = (&page.facts, Rows::of(&page.rows));
-    let title = format!("review {}", facts.range());
+    let title = format!("review {}", page.facts.range());
     let incomplete = page
         .provenance
         .iter()
         .flat_map(|provenance| provenance.incomplete_because());
-    let writer = Writer {
-        base,
-        room: std::cell::Cell::new(MAX_DIFF_BYTES),
-        is_exclusive: facts.files > MANY_FILES,
-    };
-    let markup = html! {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -108,49 +102,62 @@ pub(crate) fn review_page(page: &Page<ReviewFacts, ReviewRow>, base: Option<&Lin
                 title { (visible(&title)) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                main {
-                    h1 { (visible(&title)) }
-                    p.facts { (facts.size()) }
-                    p.facts { strong { (facts.changes()) } }
-                    p.facts { (facts.reach()) }
-                    @if !facts.unknown.is_empty() { p.facts.unknown { "Not known: " (facts.unknown.join("; ")) } }
-                    @for why in incomplete { p.facts.unknown { "Incomplete: " (visible(why)) } }
-                    (picture(&rows))
-                    @if !rows.major.is_empty() {
-                        h2 { "Changed definitions" }
-                        @for (at, row) in rows.major.iter().enumerate() { (writer.definition(&format!("d{at}"), row)) }
-                    }
-                    @if !rows.minor.is_empty() {
-                        h2 { "Moved, documented or formatted" }
-                        ul { @for row in &rows.minor { li { (writer.head(row)) } } }
-                    }
-                    @if !rows.others.is_empty() {
-                        h2 { "Changed outside of definitions" }
-                        ul { @for row in &rows.others { li {
-                            (row.change) " " (writer.place(&row.path, 0)) " " span.faint { (row.size()) }
-                            @if let Some(from) = &row.from_path { " from " code { (visible(from)) } }
-                        } } }
-                    }
-                    (writer.tests(facts, &rows.tests))
-                    @if !rows.together.is_empty() {
-                        h2 { "Usually change, too, and did not" }
-                        ul { @for row in &rows.together { li {
-                            (writer.place(&row.path, 0)) " changed in " (row.both) " of " (row.commits) " commits with "
-                            code { (visible(&row.with)) }
-                        } } }
-                    }
-                    @if !rows.owners.is_empty() {
-                        h2 { "Who knows these files" }
-                        ul { @for row in &rows.owners { li {
-                            (visible(&row.owner.name)) " " span.faint { (count(row.owner.commits, "commit")) ", last " (row.owner.last.get(..10).unwrap_or_default()) }
-                        } } }
-                    }
-                }
-            }
+            body { main {
+                h1 { (visible(&title)) }
+                @for why in incomplete { p.facts.unknown { "Incomplete: " (visible(why)) } }
+                (review_body(page, base))
+            } }
         }
+    }
+    .into_string()
+}
+
+/// Returns what a review says, without the frame of a page.
+pub(super) fn review_body(page: &Page<ReviewFacts, ReviewRow>, base: Option<&LinkBase>) -> Markup {
+    let (facts, rows) = (&page.facts, Rows::of(&page.rows));
+    let writer = Writer {
+        base,
+        room: std::cell::Cell::new(MAX_DIFF_BYTES),
+        is_exclusive: facts.files > MANY_FILES,
     };
-    markup.into_string()
+    html! {
+        p.facts { (facts.size()) }
+        p.facts { strong { (facts.changes()) } }
+        p.facts { (facts.reach()) }
+        @if !facts.unknown.is_empty() { p.facts.unknown { "Not known: " (facts.unknown.join("; ")) } }
+        @for note in &page.notes { p.faint { (visible(note)) } }
+        (picture(&rows))
+        @if !rows.major.is_empty() {
+            h2 { "Changed definitions" }
+            @for (at, row) in rows.major.iter().enumerate() { (writer.definition(&format!("d{at}"), row)) }
+        }
+        @if !rows.minor.is_empty() {
+            h2 { "Moved, documented or formatted" }
+            ul { @for row in &rows.minor { li { (writer.head(row)) } } }
+        }
+        @if !rows.others.is_empty() {
+            h2 { "Changed outside of definitions" }
+            ul { @for row in &rows.others { li {
+                (row.change) " " (writer.place(&row.path, 0)) " " span.faint { (row.size()) }
+                @if let Some(from) = &row.from_path { " from " code { (visible(from)) } }
+            } } }
+        }
+        (writer.tests(facts, &rows.tests))
+        @if !rows.together.is_empty() {
+            h2 { "Usually change, too, and did not" }
+            ul { @for row in &rows.together { li {
+                (writer.place(&row.path, 0)) " changed in " (row.both) " of " (row.commits) " commits with "
+                code { (visible(&row.with)) }
+            } } }
+        }
+        @if !rows.owners.is_empty() {
+            h2 { "Who knows these files" }
+            ul { @for row in &rows.owners { li {
+                (visible(&row.owner.name)) " "
+                span.faint { (count(row.owner.commits, "commit")) ", last " (row.owner.last.get(..10).unwrap_or_default()) }
+            } } }
+        }
+    }
 }
 
 impl Writer<'_> {
@@ -168,10 +175,14 @@ impl Writer<'_> {
     }
 
     fn head(&self, row: &DefinitionRow) -> Markup {
+        html! { (Self::summary(row)) " " (self.place(&row.path, row.line)) }
+    }
+
+    /// Describes the change without links, because a click opens it.
+    fn summary(row: &DefinitionRow) -> Markup {
         let usage = row.usage();
         html! {
-            span.event { (row.events.join(", ")) } " " (row.definition) " " code { (visible(row.name())) } " "
-            (self.place(&row.path, row.line))
+            span.event { (row.events.join(", ")) } " " (row.definition) " " code { (visible(row.name())) }
             @if !usage.is_empty() { " " span.faint { (usage) } }
             @if let Some(from) = &row.from { " from " code { (visible(from)) } }
         }
@@ -182,7 +193,8 @@ impl Writer<'_> {
         let n_more = row.unchanged_callers.saturating_sub(sites.len());
         html! {
             details id=(id) open[!self.is_exclusive] name=[self.is_exclusive.then_some("definition")] {
-                summary { (self.head(row)) }
+                summary { (Self::summary(row)) }
+                p { (self.place(&row.path, row.line)) }
                 @if !sites.is_empty() {
                     p.breaks { "Did not change with it:" }
                     ul {
@@ -209,9 +221,9 @@ impl Writer<'_> {
         let lines: Vec<&str> = diff.lines().collect();
         let (first, rest) = lines.split_at(lines.len().min(MAX_LINES));
         html! {
-            pre { (changed_lines(first)) }
+            pre tabindex="0" { (changed_lines(first)) }
             @if !rest.is_empty() {
-                details { summary { (count(rest.len(), "more line")) } pre { (changed_lines(rest)) } }
+                details { summary { (count(rest.len(), "more line")) } pre tabindex="0" { (changed_lines(rest)) } }
             }
         }
     }
@@ -222,7 +234,7 @@ impl Writer<'_> {
         }
         html! {
             h2 id="tests" { (count(tests.len(), "test")) " to run" }
-            @for command in &facts.commands { pre { (visible(command)) } }
+            @for command in &facts.commands { pre tabindex="0" { (visible(command)) } }
             details open[!self.is_exclusive] {
                 summary { "Tests" }
                 ul { @for test in tests { li {

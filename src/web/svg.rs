@@ -36,7 +36,7 @@ pub(super) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
     let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
     let top = |row: usize| HEAD + row * ROW;
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(visible(title)) width=(width) height=(height)
+        svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label=(visible(title)) width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="12" {
             @for edge in edges {
                 @let (x1, y1) = (left(edge.from.0), top(edge.from.1) + BOX_HEIGHT / 2);

@@ -19,7 +19,8 @@ const LAYERS: &[&[&str]] = &[
     &["session"],
     &["setup", "edit"],
     &["ops"],
-    &["mcp", "web"],
+    &["mcp"],
+    &["web"],
     &["cli"],
 ];
 
@@ -53,9 +54,9 @@ const HOMES: &[(&str, &[&str])] = &[
     ("model2vec_rs", &["src/embed/model2vec/"]),
     ("maud", &["src/web/"]),
     ("rmcp", &["src/mcp/"]),
-    ("axum", &["src/mcp/"]),
+    ("axum", &["src/mcp/", "src/web/"]),
     ("http_body_util", &["src/mcp/"]),
-    ("tokio", &["src/mcp/", "src/cli/signals.rs"]),
+    ("tokio", &["src/mcp/", "src/web/", "src/cli/signals.rs"]),
     ("schemars", &["src/mcp/", "src/edit/", "src/ops/"]),
     ("reqwest", &["src/remote/"]),
     ("rustls", &["src/remote/"]),

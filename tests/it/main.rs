@@ -62,4 +62,5 @@ mod sparse;
 mod trust;
 mod vector_graph;
 mod verify;
+mod web;
 mod workers;

@@ -41,13 +41,13 @@ pub(crate) struct EdgeOut {
     pub(super) path: String,
     pub(super) line: u32,
     pub(super) kind: &'static str,
-    pub(super) tier: &'static str,
+    pub(crate) tier: &'static str,
     /// Number of steps from the target, 1-based.
     pub(super) depth: u32,
     /// The id of the definition that contains the reference; `None` at file level.
-    pub(super) from: Option<String>,
+    pub(crate) from: Option<String>,
     /// The ids of the definitions that are meant, or of the candidates.
-    pub(super) to: Vec<String>,
+    pub(crate) to: Vec<String>,
     pub(super) text: String,
     /// The ends of the edge that are shown.
     #[serde(skip)]

@@ -22,6 +22,7 @@ const COMMANDS: &[&str] = &[
     "blame",
     "diff",
     "review",
+    "web",
     "edit",
     "rename",
     "run",

@@ -72,9 +72,14 @@ fn command_in<S: AsRef<OsStr>>(program: &str, folder: &Path, args: &[S]) -> Comm
     command
 }
 
+/// Returns the command that runs the program in a folder, cut off from the machine's settings.
+pub(crate) fn command<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
+    command_in(PROGRAM, folder, args)
+}
+
 /// Starts the program without capturing its output.
 pub(crate) fn spawn_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Child {
-    let mut command = command_in(PROGRAM, folder, args);
+    let mut command = command(folder, args);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 

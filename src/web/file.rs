@@ -1,0 +1,146 @@
+//! The page of a file: its lines, in which names lead to what they mean, and its outline.
+
+use maud::{Markup, PreEscaped, Render, html};
+
+use super::url::Target;
+use crate::model::count::count;
+use crate::model::unprintable::visible;
+use crate::ops::{DefinitionLink, FileLinks};
+
+/// Number of lines with links and numbers that are links. The others are shown in blocks, which browsers draw when they
+/// are in sight.
+const MAX_LINKED_LINES: usize = 2_000;
+/// Number of lines in a block.
+const BLOCK: usize = 500;
+/// Limit on the bytes of a file that are shown.
+const MAX_BYTES: usize = 8 << 20;
+/// Maximum length of a line in bytes.
+const MAX_LINE_BYTES: usize = 2_000;
+/// Maximum number of definitions in the outline.
+const MAX_OUTLINE: usize = 300;
+
+/// A piece of a line with a link.
+struct Piece {
+    range: std::ops::Range<usize>,
+    href: String,
+    /// The class: a definition, a certain reference or a possible one.
+    class: &'static str,
+    title: Option<String>,
+}
+
+/// Returns the content of a file with its links.
+pub(super) fn content(target: &Target, links: &FileLinks) -> Markup {
+    let bytes = &links.bytes[..links.bytes.len().min(MAX_BYTES)];
+    if bytes.contains(&0) {
+        return html! { p { "A binary file of " (count(links.bytes.len(), "byte")) "." } };
+    }
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let linked = &lines[..lines.len().min(MAX_LINKED_LINES)];
+    let rest = &lines[linked.len()..];
+    html! {
+        div.file {
+            @if !links.definitions.is_empty() { (outline(target, &links.definitions)) }
+            div.code {
+                pre { (PreEscaped(numbered(target, links, linked))) }
+                @for (at, block) in rest.chunks(BLOCK).enumerate() {
+                    @let first = MAX_LINKED_LINES + at * BLOCK + 1;
+                    pre.block id={ "L" (first) } { (PreEscaped(plain(block, first))) }
+                }
+                @if bytes.len() < links.bytes.len() {
+                    p { "The rest of " (count(links.bytes.len(), "byte")) " is in " a href=(target.link("raw", &target.place.revision, &target.place.path)) { "raw" } "." }
+                }
+            }
+        }
+        @if !rest.is_empty() { p.faint { "Names of the first " (MAX_LINKED_LINES) " lines are links." } }
+        @if links.n_unknown > 0 {
+            p.unknown { "Not known here: what " (links.n_unknown) " of " (links.n_unknown + links.references.len()) " names mean." }
+        }
+    }
+}
+
+fn outline(target: &Target, definitions: &[DefinitionLink]) -> Markup {
+    let shown = definitions.iter().filter(|definition| definition.depth < 3);
+    let name = |definition: &DefinitionLink| {
+        let (_, name) = definition.id.split_once('#').unwrap_or(("", &definition.id));
+        visible(name.rsplit('.').next().unwrap_or_default()).into_owned()
+    };
+    html! {
+        nav.outline aria-label="Outline" {
+            details open {
+                summary { "Outline" }
+                ul {
+                    @for definition in shown.take(MAX_OUTLINE) {
+                        li class={ "depth" (definition.depth) } {
+                            a href={ "#L" (definition.line) } title=(visible(definition.kind)) { (name(definition)) }
+                            " " a.faint href=(target.definition(&definition.id)) aria-label={ "relations of " (name(definition)) } { "↗" }
+                        }
+                    }
+                    @if definitions.len() > MAX_OUTLINE { li.faint { (definitions.len() - MAX_OUTLINE) " more" } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the first lines of a file, each with its number and with links.
+fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
+    let definitions = links.definitions.iter().map(|definition| Piece {
+        range: definition.range.clone(),
+        href: target.definition(&definition.id),
+        class: "def",
+        title: Some(definition.kind.to_owned()),
+    });
+    let references = links.references.iter().map(|reference| Piece {
+        range: reference.range.clone(),
+        href: target.file(&reference.path, reference.line),
+        class: if reference.n_candidates == 0 { "ref" } else { "may" },
+        title: match reference.n_candidates {
+            0 => None,
+            1 => Some("perhaps".to_owned()),
+            n => Some(format!("perhaps, one of {n}")),
+        },
+    });
+    let mut pieces: Vec<Piece> = definitions.chain(references).collect();
+    pieces.sort_by_key(|piece| (piece.range.start, piece.range.end));
+    let mut pieces = pieces.into_iter().peekable();
+    let (mut text, mut start) = (String::new(), 0);
+    for (number, line) in (1..).zip(lines) {
+        html! { a.n id={ "L" (number) } href={ "#L" (number) } { (number) } " " }.render_to(&mut text);
+        let end = start + line.trim_ascii_end().len();
+        let shown_end = end.min(start + MAX_LINE_BYTES);
+        let mut at = start;
+        while let Some(piece) = pieces.next_if(|piece| piece.range.start < end) {
+            // Of two that overlap, the first one counts.
+            if piece.range.start < at || piece.range.end > shown_end {
+                continue;
+            }
+            shown(&links.bytes[at..piece.range.start]).render_to(&mut text);
+            let name = shown(&links.bytes[piece.range.clone()]);
+            html! { a class=(piece.class) href=(piece.href) title=[piece.title] { (name) } }.render_to(&mut text);
+            at = piece.range.end;
+        }
+        if at < shown_end {
+            shown(&links.bytes[at..shown_end]).render_to(&mut text);
+        }
+        if shown_end < end {
+            html! { span.faint { " … " (count(end - shown_end, "more byte")) } }.render_to(&mut text);
+        }
+        text.push('\n');
+        start += line.len();
+    }
+    text
+}
+
+fn plain(lines: &[&[u8]], first: usize) -> String {
+    let mut text = String::new();
+    for (number, line) in (first..).zip(lines) {
+        let line = line.trim_ascii_end();
+        html! { (number) " " (shown(&line[..line.len().min(MAX_LINE_BYTES)])) "\n" }.render_to(&mut text);
+    }
+    text
+}
+
+/// Returns bytes of a file as text in which nothing is hidden.
+fn shown(bytes: &[u8]) -> String {
+    visible(&String::from_utf8_lossy(bytes)).into_owned()
+}

@@ -1,0 +1,114 @@
+//! What all pages have: the bar with the search, the links of a file, and what is not known.
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::url::Target;
+use crate::model::unprintable::visible;
+use crate::ops::ProvenanceOut;
+
+/// The style, and the path under which it is served, which contains a hash of it.
+pub(super) const STYLE: &str = include_str!("app.css");
+
+/// Returns the path of the style.
+pub(super) fn style_path() -> String {
+    format!("/-/app-{}.css", &blake3::hash(STYLE.as_bytes()).to_hex()[..12])
+}
+
+/// The content of a page of a repository.
+pub(super) struct Content {
+    pub(super) title: String,
+    pub(super) body: Markup,
+    pub(super) provenance: Option<ProvenanceOut>,
+}
+
+/// Returns a page about a repository.
+pub(super) fn page(target: &Target, content: &Content) -> String {
+    let place = &target.place;
+    let provenance = content.provenance.as_ref();
+    let commit = provenance
+        .and_then(ProvenanceOut::commit)
+        .filter(|_| !matches!(place.revision.as_str(), "WORKTREE" | "INDEX"));
+    let permanent = commit.map(|commit| target.at(commit));
+    let incomplete = provenance.map(ProvenanceOut::incomplete_because).unwrap_or_default();
+    let is_building = incomplete
+        .iter()
+        .any(|why| why.contains("being indexed") || why.contains("being recorded"));
+    let views = ["file", "outline", "history", "blame"];
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                (head(&content.title))
+                @if let Some(link) = &permanent { link rel="canonical" href=(link); }
+                @if is_building { meta http-equiv="refresh" content="3"; }
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                header {
+                    nav aria-label="Repository" {
+                        a href=(target.link("tree", &place.revision, "")) { b { (visible(&target.repo)) } }
+                        " " a href=(target.link("review", "", "").trim_end_matches(':')) { "review" }
+                        " " a href="/" { "all repositories" }
+                    }
+                    form action=(target.link("search", &place.revision, "").trim_end_matches(':')) role="search" {
+                        input type="search" name="q" aria-label="Search" placeholder="search" value=[target.parameter("q")];
+                        " " button { "Search" }
+                    }
+                }
+                nav.path aria-label="Path" {
+                    span.faint { (visible(&place.revision)) } ": "
+                    (crumbs(target))
+                    @if !place.path.is_empty() && target.page != "tree" {
+                        span.views {
+                            @for view in views {
+                                " " a href=(target.link(view, &place.revision, &place.path)) aria-current=[(target.page == view).then_some("page")] { (view) }
+                            }
+                            " " a href=(target.link("raw", &place.revision, &place.path)) { "raw" }
+                        }
+                    }
+                    @if let Some(link) = &permanent { " " a href=(link) { "permalink" } }
+                }
+                main id="main" {
+                    h1 { (visible(&content.title)) }
+                    (content.body)
+                }
+                @if !incomplete.is_empty() {
+                    footer { h2 { "Not known here" } ul { @for why in incomplete { li.unknown { (visible(why)) } } } }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// Returns a page without a repository.
+pub(super) fn plain_page(title: &str, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" { head { (head(title)) } body { main { h1 { (visible(title)) } (body) } } }
+    }
+    .into_string()
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        title { (visible(title)) }
+        link rel="icon" href="data:,";
+        link rel="stylesheet" href=(style_path());
+    }
+}
+
+/// Returns a link for each folder on the way to a path.
+fn crumbs(target: &Target) -> Markup {
+    let (revision, path) = (&target.place.revision, &target.place.path);
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    html! {
+        a href=(target.link("tree", revision, "")) aria-label="root folder" { "/" }
+        @for end in ends {
+            " " a href=(target.link("tree", revision, &path[..end])) { (visible(path[..end].rsplit('/').next().unwrap_or_default())) } " /"
+        }
+        " " b { (visible(path.rsplit('/').next().unwrap_or_default())) }
+    }
+}

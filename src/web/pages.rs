@@ -1,0 +1,410 @@
+//! The pages of a repository. Most show what an operation answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::frame::{self, Content};
+use super::review::{LinkBase, review_body};
+use super::sink::rows;
+use super::svg::{Edge, Node, columns};
+use super::url::Target;
+use super::{Answer, file};
+use crate::model::unprintable::visible;
+use crate::ops::{
+    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, Search, Symbol,
+    file_links,
+};
+use crate::query::Source;
+use crate::session::{OpError, Result};
+
+/// Maximum number of boxes in a column of a picture.
+const MAX_BOXES: usize = 20;
+/// Limit on what `raw` sends, in bytes.
+const MAX_RAW_BYTES: usize = 64 << 20;
+
+/// Answers a request for a page of a repository.
+pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let place = &target.place;
+    let path = place.path.as_str();
+    let name = target.parameter("name");
+    let id = || match name {
+        Some(name) => format!("{path}#{name}"),
+        None => path.to_owned(),
+    };
+    match target.page.as_str() {
+        "tree" => tree(ask, target),
+        "file" => self::file_page(ask, target),
+        "raw" => raw(ask, path),
+        "def" => definition(ask, target, &id()),
+        "at" => simple::<Symbol>(
+            ask,
+            target,
+            "Meaning",
+            json!({"at": format!("{path}:{}", target.parameter("pos").unwrap_or_default())}),
+        ),
+        "search" => search(ask, target),
+        "outline" => simple::<Outline>(
+            ask,
+            target,
+            "Outline",
+            json!({"at": path, "view": target.parameter("view")}),
+        ),
+        "history" => simple::<History>(ask, target, "History", json!({"target": id()})),
+        "blame" => simple::<Blame>(
+            ask,
+            target,
+            "Blame",
+            json!({"target": id(), "by": target.parameter("by")}),
+        ),
+        "graph" => {
+            let op = target.parameter("op").unwrap_or("callers");
+            let depth = target.parameter("depth").and_then(|depth| depth.parse::<u32>().ok());
+            simple::<Graph>(
+                ask,
+                target,
+                &format!("Graph: {op}"),
+                json!({"op": op, "target": id(), "depth": depth, "candidates": true}),
+            )
+        }
+        "review" => review(ask, target),
+        _ => Err(OpError::new(format!("no page is named {}", target.page), "begin at /")),
+    }
+}
+
+/// Returns a request for an operation. Null stands for a parameter that is not given.
+fn request<O: DeserializeOwned>(mut parameters: Value) -> Result<O> {
+    if let Value::Object(given) = &mut parameters {
+        given.retain(|_, value| !value.is_null());
+    }
+    Ok(serde_json::from_value(parameters)?)
+}
+
+/// Answers with the rows of an operation.
+fn simple<O: Op + DeserializeOwned>(ask: &Ask<'_>, target: &Target, title: &str, parameters: Value) -> Result<Answer> {
+    let page = request::<O>(parameters)?.run(ask)?;
+    if target.parameter("format") == Some("json") {
+        return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
+    }
+    let body = rows(target, &page);
+    let about = if target.place.path.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", about(target))
+    };
+    shown(target, format!("{title}{about}"), body, page.provenance)
+}
+
+fn about(target: &Target) -> String {
+    match target.parameter("name") {
+        Some(name) => format!("{name} in {}", target.place.path),
+        None => target.place.path.clone(),
+    }
+}
+
+fn shown(
+    target: &Target,
+    title: String,
+    body: Markup,
+    provenance: Option<crate::ops::ProvenanceOut>,
+) -> Result<Answer> {
+    Ok(Answer::page(frame::page(
+        target,
+        &Content {
+            title,
+            body,
+            provenance,
+        },
+    )))
+}
+
+fn json_of(answer: serde_json::Map<String, Value>) -> Result<Answer> {
+    let text = crate::model::unprintable::printable(serde_json::to_string(&answer)?);
+    Ok(Answer::bytes("application/json", text.into_bytes()))
+}
+
+/// The folders and files directly in a folder, and the text of its README.
+fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let selection = FileSelection::default();
+    let question = Question::new(ask, &About::unindexed_files(&selection))?;
+    let path = target.place.path.as_str();
+    let start = if path.is_empty() {
+        String::new()
+    } else {
+        format!("{path}/")
+    };
+    let start = crate::model::without_placeholders(&start).into_owned();
+    let (mut folders, mut files) = (BTreeMap::<String, usize>::new(), BTreeSet::new());
+    for (_, file) in question.view().files() {
+        let Some(rest) = file.path.strip_prefix(start.as_slice()) else {
+            continue;
+        };
+        let rest = crate::model::with_placeholders(rest).into_owned();
+        match rest.split_once('/') {
+            Some((folder, _)) => *folders.entry(folder.to_owned()).or_default() += 1,
+            None => {
+                files.insert(rest);
+            }
+        }
+    }
+    if folders.is_empty() && files.is_empty() && !path.is_empty() {
+        return match question.view().find_text(path) {
+            Some(_) => file_page(ask, target),
+            None => Err(missing(target)),
+        };
+    }
+    let revision = &target.place.revision;
+    let below = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}/{name}")
+        }
+    };
+    let readme = files
+        .iter()
+        .find(|name| name.to_ascii_lowercase().starts_with("readme"));
+    let readme = match readme.and_then(|name| question.view().find_text(&below(name))) {
+        Some(file) => match question.sources().reader().read(file)? {
+            Source::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes[..bytes.len().min(64 << 10)]).into_owned()),
+            _ => None,
+        },
+        None => None,
+    };
+    let body = html! {
+        p {
+            a href=(format!("{}?view=map", target.link("outline", revision, path))) { "most referred-to definitions" } " · "
+            a href=(target.link("outline", revision, path)) { "outline" } " · "
+            a href=(target.link("history", revision, path)) { "history" } " · "
+            a href=(format!("{}?by=owner", target.link("blame", revision, path))) { "owners" }
+        }
+        ul.tree {
+            @for (name, n) in &folders {
+                li { a href=(target.link("tree", revision, &below(name))) { (visible(name)) "/" } " " span.faint { (crate::model::count::count(*n, "file")) } }
+            }
+            @for name in &files { li { a href=(target.link("file", revision, &below(name))) { (visible(name)) } } }
+        }
+        @if let Some(text) = &readme { h2 { "README" } pre tabindex="0" { @for line in text.lines() { (visible(line)) "\n" } } }
+    };
+    let title = if path.is_empty() {
+        target.repo.clone()
+    } else {
+        path.to_owned()
+    };
+    shown(target, title, body, Some(question.provenance_of_files()))
+}
+
+fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let path = target.place.path.as_str();
+    let Some(links) = file_links(ask, path)? else {
+        let selection = FileSelection::default();
+        let question = Question::new(ask, &About::unindexed_files(&selection))?;
+        let start = format!("{path}/");
+        let is_folder = question
+            .view()
+            .files()
+            .any(|(_, file)| file.path.starts_with(start.as_bytes()));
+        return match is_folder {
+            true => tree(ask, target),
+            false => Err(missing(target)),
+        };
+    };
+    let body = file::content(target, &links);
+    shown(target, path.to_owned(), body, Some(links.provenance))
+}
+
+fn missing(target: &Target) -> OpError {
+    OpError::new(
+        format!("{} is not in {}", target.place.path, target.place.revision),
+        "its history says where it last was",
+    )
+}
+
+/// The bytes of a file. Only pictures, by their first bytes, are not text.
+fn raw(ask: &Ask<'_>, path: &str) -> Result<Answer> {
+    const PICTURES: [(&[u8], &str); 4] = [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF8", "image/gif"),
+        (b"RIFF", "image/webp"),
+    ];
+    let selection = FileSelection::default();
+    let question = Question::new(ask, &About::unindexed_files(&selection))?;
+    let found = question.view().find_text(path);
+    let found = found.map(|file| question.sources().reader().read(file)).transpose()?;
+    let Some(Source::Bytes(bytes)) =
+        found.filter(|source| !matches!(source, Source::Bytes(bytes) if bytes.len() > MAX_RAW_BYTES))
+    else {
+        return Err(OpError::new(
+            format!("{path} cannot be shown"),
+            "it is missing, hidden or too large",
+        ));
+    };
+    let is_webp = bytes.get(8..12) == Some(b"WEBP".as_slice());
+    let mut pictures = PICTURES
+        .iter()
+        .filter(|(start, kind)| bytes.starts_with(start) && (*kind != "image/webp" || is_webp));
+    let kind = pictures.next().map_or("text/plain; charset=utf-8", |(_, kind)| kind);
+    let mut answer = Answer::bytes(kind, bytes);
+    answer.is_raw = true;
+    Ok(answer)
+}
+
+fn search(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let Some(query) = target.parameter("q") else {
+        return shown(
+            target,
+            "Search".to_owned(),
+            html! { p { "Type words, a name, a path or a question." } },
+            None,
+        );
+    };
+    let lists = |name: &str| target.parameter(name).map(|value| vec![value.to_owned()]);
+    let parameters = json!({
+        "query": query, "mode": target.parameter("mode"), "in": target.parameter("in"),
+        "path": lists("path"), "lang": lists("lang"),
+    });
+    simple::<Search>(ask, target, &format!("Search: {query}"), parameters)
+}
+
+/// A definition: its text, what calls it, what it calls, and its last changes.
+fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
+    let symbol = request::<Symbol>(json!({"id": id, "include": ["body", "docs"]}))?.run(ask)?;
+    if target.parameter("format") == Some("json") {
+        return json_of(symbol.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
+    }
+    let relation = |op: &str| request::<Graph>(json!({"op": op, "target": id, "candidates": true}))?.run(ask);
+    // A type has users, but nothing calls it.
+    let callers = relation("refs")?;
+    let callees = relation("callees").ok();
+    let history = request::<History>(json!({"target": id}))?.run(&limited(ask, 10)).ok();
+    let (path, name) = (&target.place.path, target.parameter("name").unwrap_or_default());
+    let edges = |page: &crate::ops::PageOf<Graph>| -> Vec<(Option<String>, Vec<String>, bool)> {
+        let edge = |row: &GraphRow| match row {
+            GraphRow::Edge(edge) => Some(ends(edge)),
+            _ => None,
+        };
+        page.rows.iter().filter_map(|row| edge(&row.row)).collect()
+    };
+    let picture = picture(
+        target,
+        id,
+        &edges(&callers),
+        &callees.as_ref().map(edges).unwrap_or_default(),
+    );
+    let body = html! {
+        (picture)
+        (rows(target, &symbol))
+        h2 { "Uses of it" }
+        (rows(target, &callers))
+        @if let Some(callees) = &callees { h2 { "Calls in it" } (rows(target, callees)) }
+        p {
+            "More: "
+            @for op in ["callers", "implementations", "impact", "flow"] {
+                a href=(format!("{}&op={op}", target.with_name("graph", path, name))) { (op) } " "
+            }
+        }
+        @if let Some(history) = &history { h2 { "Last changes" } (rows(target, history)) }
+        p { a href=(target.with_name("history", path, name)) { "whole history" } }
+    };
+    shown(target, format!("{name} in {path}"), body, symbol.provenance)
+}
+
+fn limited<'a>(ask: &Ask<'a>, limit: usize) -> Ask<'a> {
+    let mut ask = ask.at(&ask.common.reference);
+    ask.common.limit = Some(limit);
+    ask
+}
+
+fn ends(edge: &EdgeOut) -> (Option<String>, Vec<String>, bool) {
+    (edge.from.clone(), edge.to.clone(), edge.tier != "named")
+}
+
+/// Draws what uses a definition on its left, and what it calls on its right.
+fn picture(
+    target: &Target,
+    id: &str,
+    callers: &[(Option<String>, Vec<String>, bool)],
+    callees: &[(Option<String>, Vec<String>, bool)],
+) -> Markup {
+    let node = |id: &str| Node {
+        label: id.split_once('#').map_or(id, |(_, name)| name).to_owned(),
+        title: id.to_owned(),
+        href: Some(target.definition(id)),
+        is_marked: false,
+    };
+    // Of several references of one definition, a certain one counts.
+    let mut left: Vec<(String, bool)> = Vec::new();
+    for (from, _, is_sure) in callers {
+        let Some(from) = from.as_ref().filter(|from| *from != id) else {
+            continue;
+        };
+        match left.iter_mut().find(|(known, _)| known == from) {
+            Some((_, known)) => *known |= is_sure,
+            None => left.push((from.clone(), *is_sure)),
+        }
+    }
+    let mut right: Vec<(String, bool)> = Vec::new();
+    for (_, to, is_sure) in callees {
+        let Some(to) = to.first().filter(|to| *to != id) else {
+            continue;
+        };
+        match right.iter_mut().find(|(known, _)| known == to) {
+            Some((_, known)) => *known |= is_sure,
+            None => right.push((to.clone(), *is_sure)),
+        }
+    }
+    if left.is_empty() && right.is_empty() {
+        return html! {};
+    }
+    let heading = |text: &str, n: usize| match n.saturating_sub(MAX_BOXES) {
+        0 => text.to_owned(),
+        more => format!("{text} ({more} more below)"),
+    };
+    let headings = [
+        heading("used by", left.len()),
+        "definition".to_owned(),
+        heading("calls", right.len()),
+    ];
+    left.truncate(MAX_BOXES);
+    right.truncate(MAX_BOXES);
+    let to_it = left.iter().enumerate().map(|(row, (_, is_sure))| Edge {
+        from: (1, 0),
+        to: (0, row),
+        is_sure: *is_sure,
+    });
+    let from_it = right.iter().enumerate().map(|(row, (_, is_sure))| Edge {
+        from: (2, row),
+        to: (1, 0),
+        is_sure: *is_sure,
+    });
+    let edges: Vec<Edge> = to_it.chain(from_it).collect();
+    let nodes = |ids: &[(String, bool)]| ids.iter().map(|(id, _)| node(id)).collect::<Vec<Node>>();
+    let mut itself = node(id);
+    itself.is_marked = true;
+    let boxes = [nodes(&left), vec![itself], nodes(&right)];
+    let title = "What uses the definition on the left, what it calls on the right; dashed lines are possible. The same is listed below";
+    html! { figure { (columns(title, &headings.into_iter().zip(boxes).collect::<Vec<_>>(), &edges)) } }
+}
+
+fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let range = Some(target.place.revision.clone()).filter(|range| !range.is_empty() && range != "WORKTREE");
+    let request: Review = request(json!({"range": range, "diff": true}))?;
+    let page = request.run(&limited(
+        ask,
+        target.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(100),
+    ))?;
+    if target.parameter("format") == Some("json") {
+        return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
+    }
+    // Places are those of the newer state.
+    let mut newer = target.clone();
+    newer.place.revision.clone_from(&page.facts.to.reference);
+    newer.page = "review".to_owned();
+    let base = LinkBase::own(newer.link("file", &newer.place.revision, ""));
+    let body = review_body(&page, Some(&base));
+    let title = format!("review {}", page.facts.range());
+    shown(&newer, title, body, page.provenance)
+}

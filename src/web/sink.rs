@@ -1,0 +1,89 @@
+//! Writes the text of answers as HTML, with links for paths and definitions.
+
+use maud::{Markup, PreEscaped, Render, html};
+
+use super::url::Target;
+use crate::model::unprintable::visible;
+use crate::ops::{Page, Row, Sink, Style};
+
+/// Text as HTML, a `div` for each line.
+pub(super) struct Html<'a> {
+    target: &'a Target,
+    text: String,
+    line: String,
+}
+
+impl<'a> Html<'a> {
+    fn new(target: &'a Target) -> Self {
+        Self {
+            target,
+            text: String::new(),
+            line: String::new(),
+        }
+    }
+}
+
+/// Returns the rows of an answer, with the text before and after them.
+pub(super) fn rows<F, R: Row>(target: &Target, page: &Page<F, R>) -> Markup {
+    let mut out = Html::new(target);
+    page.head.replay(&mut out);
+    for (number, row) in page.rows.iter().enumerate() {
+        if number > 0 && row.is_apart() {
+            out.text.push_str("<br>");
+        }
+        row.render(&mut out);
+    }
+    page.tail.replay(&mut out);
+    let limit = page.paging.limit.unwrap_or(usize::MAX);
+    let total = page.n_selected.filter(|total| *total > limit.min(page.rows.len()));
+    html! {
+        div.answer { (PreEscaped(out.text)) }
+        @for note in &page.notes { p.faint { (visible(note)) } }
+        @if let Some(total) = total { p.faint { (limit.min(page.rows.len())) " of " (total) } }
+    }
+}
+
+impl Sink for Html<'_> {
+    fn span(&mut self, style: Style, text: &str) {
+        let shown = visible(text);
+        let markup = match style {
+            Style::Plain => html! { (shown) },
+            Style::Path => match link_of(self.target, text.trim()) {
+                Some(link) => html! { a href=(link) { (shown) } },
+                None => html! { (shown) },
+            },
+            Style::Name => html! { b { (shown) } },
+            Style::Fact => html! { span.faint { (shown) } },
+            Style::Added => html! { span.add { (shown) } },
+            Style::Removed => html! { span.del { (shown) } },
+            Style::Match => html! { mark { (shown) } },
+        };
+        markup.render_to(&mut self.line);
+    }
+
+    fn end(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        html! { div.line { (PreEscaped(line)) } }.render_to(&mut self.text);
+    }
+}
+
+/// Returns the link for a path as answers write it: `path`, `path:10`, `path:10-20`, `path#name` or `folder/`.
+fn link_of(target: &Target, text: &str) -> Option<String> {
+    if text.is_empty() || text.starts_with('/') {
+        return None;
+    }
+    if text.contains('#') {
+        return Some(target.definition(text));
+    }
+    let is_lines = |lines: &str| lines.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let (path, lines) = match text.rsplit_once(':') {
+        Some((path, lines)) if !lines.is_empty() && is_lines(lines) => (path, lines),
+        _ => (text, ""),
+    };
+    let line = lines
+        .split('-')
+        .next()
+        .and_then(|line| line.parse().ok())
+        .unwrap_or_default();
+    Some(target.file(path, line))
+}

@@ -1,0 +1,295 @@
+//! `codescout web`: who is let in, what each page shows, and that the text of a repository is no markup.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+use reqwest::blocking::{Client, RequestBuilder, Response};
+use reqwest::redirect::Policy;
+
+use crate::cli::command;
+use crate::support::TestRepo;
+
+/// A running server, with the cookie of a person who was let in.
+struct Web {
+    child: Child,
+    address: String,
+    code: String,
+    cookie: String,
+    client: Client,
+}
+
+fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().redirect(Policy::none()).build().unwrap()
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Web {
+    fn start(repo: &TestRepo) -> Self {
+        let mut child = command(repo.root(), &["web"])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let listening = lines.find(|line| line.contains("listening at")).unwrap();
+        let address = listening.split(['/', ';']).nth(2).unwrap().to_owned();
+        let typed = lines.find(|line| line.contains("type the code")).unwrap();
+        let code = typed.rsplit(' ').next().unwrap().to_owned();
+        // The pipe stays open as long as the server writes to it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            child,
+            address,
+            code,
+            cookie: String::new(),
+            client: client(),
+        }
+    }
+
+    fn entered(repo: &TestRepo) -> Self {
+        let mut web = Self::start(repo);
+        let answer = web.enter(&web.code.clone());
+        let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+        web.cookie = cookie.split(';').next().unwrap().to_owned();
+        web
+    }
+
+    fn enter(&self, code: &str) -> Response {
+        let url = format!("http://{}/-/open", self.address);
+        self.client.post(url).body(format!("code={code}")).send().unwrap()
+    }
+
+    fn request(&self, path: &str) -> RequestBuilder {
+        self.client
+            .get(format!("http://{}{path}", self.address))
+            .header("cookie", &self.cookie)
+    }
+
+    fn page(&self, path: &str) -> (u16, String) {
+        let answer = self.request(path).send().unwrap();
+        (answer.status().as_u16(), answer.text().unwrap())
+    }
+}
+
+const EVIL: &str = "<img src=x onerror=alert(1)>\u{202e}.py";
+
+fn sample() -> TestRepo {
+    let mut repo = TestRepo::new(
+        "
+        //- src/shop.py
+        from helper import tax
+
+        class Cart:
+            \"\"\"<script>alert(2)</script>\"\"\"
+
+            def total(self):
+                return tax(self.sum())
+
+            def sum(self):
+                return 1
+        //- src/helper.py
+        def tax(amount):
+            return amount * 0.2
+        //- README.md
+        # Shop <script>alert(3)</script>
+        //- picture.svg
+        <svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(4)</script></svg>
+        //- .env
+        SECRET_KEY=hunter2hunter2hunter2
+        ",
+    );
+    repo.write(EVIL, "def evil(): pass\n");
+    repo.commit("all <b>at once</b>");
+    repo.rename("src/helper.py", "src/taxes.py");
+    let shop = String::from_utf8(repo.read("src/shop.py")).unwrap();
+    repo.write("src/shop.py", shop.replace("helper", "taxes"));
+    repo.commit("move");
+    repo
+}
+
+#[test]
+fn only_the_person_with_the_code_comes_in_once() {
+    let repo = sample();
+    let web = Web::start(&repo);
+    assert_eq!(web.page("/").0, 403);
+    assert_eq!(web.enter("wrong").status(), 403);
+    let answer = web.enter(&web.code);
+    assert_eq!(answer.status(), 200);
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        "{cookie}"
+    );
+    assert_eq!(web.enter(&web.code).status(), 403);
+    let cookie = cookie.split(';').next().unwrap();
+    let get = |headers: &[(&str, &str)]| {
+        let mut request = web
+            .client
+            .get(format!("http://{}/", web.address))
+            .header("cookie", cookie);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().unwrap().status().as_u16()
+    };
+    assert_eq!(get(&[]), 303);
+    assert_eq!(get(&[("host", "evil.example")]), 403);
+    assert_eq!(get(&[("sec-fetch-site", "cross-site")]), 403);
+    assert_eq!(
+        get(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]),
+        200
+    );
+    let posted = web
+        .client
+        .post(format!("http://{}/", web.address))
+        .header("cookie", cookie)
+        .send()
+        .unwrap();
+    assert_eq!(posted.status(), 405);
+}
+
+#[test]
+fn each_page_shows_what_it_is_about() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    for (path, contains) in [
+        ("/repo/-/tree/WORKTREE:", ">src/</a>"),
+        ("/repo/-/tree/HEAD:src", ">shop.py</a>"),
+        ("/repo/-/tree/HEAD:src/shop.py", "id=\"L8\""),
+        ("/repo/-/file/HEAD:src", ">shop.py</a>"),
+        // A call leads to the definition in the other file.
+        (
+            "/repo/-/file/HEAD:src/shop.py",
+            "class=\"ref\" href=\"/repo/-/file/HEAD:src/taxes.py#L1\">tax</a>",
+        ),
+        (
+            "/repo/-/file/HEAD~1:src/shop.py",
+            "class=\"ref\" href=\"/repo/-/file/HEAD~1:src/helper.py#L1\">tax</a>",
+        ),
+        (
+            "/repo/-/file/HEAD:src/shop.py",
+            "class=\"def\" href=\"/repo/-/def/HEAD:src/shop.py?name=Cart.total\"",
+        ),
+        ("/repo/-/def/HEAD:src/taxes.py?name=tax", "<b>tax</b>"),
+        ("/repo/-/def/HEAD:src/taxes.py?name=tax", ">Cart.total</text>"),
+        ("/repo/-/search/HEAD?q=tax+amount", "/repo/-/file/HEAD:src/taxes.py#L1"),
+        ("/repo/-/search/HEAD", "Type words"),
+        ("/repo/-/history/HEAD:src/taxes.py?name=tax", "moved"),
+        ("/repo/-/history/HEAD:src/helper.py", "deleted"),
+        ("/repo/-/blame/HEAD:src/shop.py", "Cart.total"),
+        ("/repo/-/graph/HEAD:src/taxes.py?name=tax&op=callers", "Cart.total"),
+        ("/repo/-/outline/HEAD:src/shop.py", "Cart"),
+        ("/repo/-/review/HEAD~1..HEAD", "Moved, documented or formatted"),
+        ("/repo/-/at/HEAD:src/shop.py?pos=7:16", "def tax"),
+    ] {
+        let (status, page) = web.page(path);
+        assert_eq!(status, 200, "{path}: {page}");
+        assert!(page.contains(contains), "{path}: {page}");
+        assert!(
+            page.contains("rel=\"canonical\"")
+                || path.contains("WORKTREE")
+                || path.contains("review")
+                || path.ends_with("search/HEAD"),
+            "{path}: {page}"
+        );
+    }
+    let answer = web.request("/").send().unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), answer.headers()["location"].to_str().unwrap()),
+        (303, "/repo/-/tree/WORKTREE:")
+    );
+    let (_, json) = web.page("/repo/-/graph/HEAD:src/taxes.py?name=tax&format=json");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["results"][0]["from"], "src/shop.py#Cart.total");
+    for path in [
+        "/repo/-/file/HEAD:src/gone.py",
+        "/repo/-/nothing/HEAD:",
+        "/repo/-/tree/nowhere:",
+        "/other/-/tree/HEAD:",
+        "/x",
+        "/repo/-/def/HEAD:src/shop.py?name=No",
+    ] {
+        assert_eq!(web.page(path).0, 404, "{path}");
+    }
+    assert!(
+        web.page("/repo/-/file/HEAD:src/helper.py")
+            .1
+            .contains("href=\"/repo/-/history/HEAD:src/helper.py\"")
+    );
+}
+
+#[test]
+fn text_of_the_repository_is_no_markup() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    let evil = "%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%E2%80%AE.py";
+    for path in [
+        "/repo/-/tree/WORKTREE:".to_owned(),
+        format!("/repo/-/file/WORKTREE:{evil}"),
+        format!("/repo/-/def/WORKTREE:{evil}?name=evil"),
+        "/repo/-/file/WORKTREE:src/shop.py".to_owned(),
+        "/repo/-/def/WORKTREE:src/shop.py?name=Cart".to_owned(),
+        "/repo/-/search/WORKTREE?q=%3Cscript%3Ealert".to_owned(),
+        "/repo/-/search/WORKTREE?q=evil".to_owned(),
+        "/repo/-/history/HEAD:".to_owned(),
+        "/repo/-/review/HEAD~1..HEAD".to_owned(),
+        format!("/repo/-/file/HEAD:{evil}%3Cscript%3E"),
+        "/repo/-/tree/%3Cscript%3E:".to_owned(),
+        "/repo/-/%3Cscript%3E/HEAD:".to_owned(),
+    ] {
+        let answer = web.request(&path).send().unwrap();
+        let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(
+            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+        let page = answer.text().unwrap();
+        assert!(
+            !page.contains("<script") && !page.contains("<img") && !page.contains('\u{202e}'),
+            "{path}: {page}"
+        );
+    }
+    let raw = web.request("/repo/-/raw/HEAD:picture.svg").send().unwrap();
+    assert_eq!(raw.headers()["content-type"], "text/plain; charset=utf-8");
+    assert!(
+        raw.headers()["content-security-policy"]
+            .to_str()
+            .unwrap()
+            .starts_with("sandbox")
+    );
+    assert!(raw.text().unwrap().starts_with("<svg"));
+    for path in [
+        "/repo/-/file/WORKTREE:.env",
+        "/repo/-/raw/WORKTREE:.env",
+        "/repo/-/raw/HEAD:.env",
+        "/repo/-/search/WORKTREE?q=hunter2hunter2hunter2",
+    ] {
+        let (_, page) = web.page(path);
+        assert!(!page.contains("SECRET_KEY=hunter2"), "{path}: {page}");
+    }
+}
+
+/// Each line would be an element, and drawing them would take seconds.
+#[test]
+fn long_files_have_few_elements() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    repo.write("long.py", "x = 1\n".repeat(100_000));
+    repo.write("wide.py", format!("x = '{}'\n", "y".repeat(1_000_000)));
+    repo.commit("long");
+    let web = Web::entered(&repo);
+    let (status, page) = web.page("/repo/-/file/HEAD:long.py");
+    assert_eq!(status, 200);
+    assert!(page.matches('<').count() / 2 < 10_000, "{}", page.matches('<').count());
+    assert!(page.contains("100000 x = 1"));
+    assert!(web.page("/repo/-/file/HEAD:wide.py").1.len() < 20_000);
+}
