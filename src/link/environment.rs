@@ -339,6 +339,10 @@ impl Environment {
                 Globals::Namespaces => self.namespace(linker, facts.family, module),
                 Globals::Modules => self.swift_module(module),
                 Globals::Constants => self.ruby_file(&facts.path, module).map(Module::File),
+                Globals::Aliases => {
+                    let of = linker.module_by_path(facts, module, at, depth)?;
+                    Some(Module::File(of.file))
+                }
                 Globals::None => None,
             },
         }
@@ -434,7 +438,7 @@ impl Environment {
         })
     }
 
-    fn java_package(&self, linker: &Linker<'_>, package: &str) -> Option<Module> {
+    pub(super) fn java_package(&self, linker: &Linker<'_>, package: &str) -> Option<Module> {
         let files = self.remembered(String::new(), package, || self.find_java_package(linker, package))?;
         Some(Module::Folder {
             path: package.into(),

@@ -186,7 +186,8 @@ impl Facts {
             if import.names.iter().any(|name| name.name == "*") {
                 facts.stars.push(index);
             }
-            if import.names.is_empty() {
+            // `use` and `require` of Elixir make no name visible.
+            if import.names.is_empty() && !facts.has_aliases() {
                 let local = local_module_name(family, &import.module);
                 facts.imported.entry(local).or_default().push((index, None));
             }
@@ -530,7 +531,9 @@ impl Facts {
     /// `impl` is that of its type.
     pub(super) fn is_name(&self, definition: u32) -> bool {
         match self.definitions[definition as usize].kind {
-            DefinitionKind::Test => self.family != Family::JavaScript && self.globals() != Globals::Constants,
+            DefinitionKind::Test => {
+                self.family != Family::JavaScript && !matches!(self.globals(), Globals::Constants | Globals::Aliases)
+            }
             kind => kind != DefinitionKind::Impl,
         }
     }

@@ -31,7 +31,7 @@ impl Facts {
 
     /// Returns the full name of what a definition is in, its segments separated by dots; empty at the top. Returns `None`
     /// inside a function.
-    fn outer_name(&self, of: u32) -> Option<String> {
+    pub(super) fn outer_name(&self, of: u32) -> Option<String> {
         let definition = &self.definitions[of as usize];
         let mut segments: Vec<&str> = definition.qualifier.as_deref().into_iter().collect();
         let mut has_namespace = false;
@@ -39,6 +39,11 @@ impl Facts {
         while let Some(outer) = next.filter(|_| segments.len() < MAX_SEGMENTS) {
             let outer = &self.definitions[outer as usize];
             if outer.kind.is_callable() {
+                // A module in a function belongs to the module around that.
+                if self.has_aliases() {
+                    next = outer.container;
+                    continue;
+                }
                 return None;
             }
             has_namespace |= outer.kind == DefinitionKind::Module;
@@ -84,7 +89,8 @@ impl Facts {
     /// Returns true for a type, and for a module of Ruby.
     pub(super) fn holds_members(&self, of: u32) -> bool {
         let kind = self.definitions[of as usize].kind;
-        kind.is_type() || kind == DefinitionKind::Module && self.globals() == Globals::Constants
+        kind.is_type()
+            || kind == DefinitionKind::Module && matches!(self.globals(), Globals::Constants | Globals::Aliases)
     }
 
     /// Returns true for a type of C# or Kotlin with the parameters of a constructor behind its name.
@@ -122,7 +128,7 @@ impl Facts {
 
     /// Returns the path before a name, as `A.B` before `name` in `A.B.name`; empty if there is none, and `None` if it is a
     /// member of something else.
-    fn path_before(&self, reference: &Reference) -> Option<String> {
+    pub(super) fn path_before(&self, reference: &Reference) -> Option<String> {
         let mut segments = Vec::new();
         let mut last = reference;
         while let Value::Of { at, steps } = last.receiver {
@@ -249,7 +255,7 @@ impl Linker<'_> {
     }
 
     /// Returns the global definitions with a full name.
-    fn with_full_name(&self, facts: &Facts, outer: &str, name: &str) -> Vec<DefId> {
+    pub(super) fn with_full_name(&self, facts: &Facts, outer: &str, name: &str) -> Vec<DefId> {
         let named = self.globals_named(facts, name);
         let first = named.partition_point(|(of, _)| **of < *outer);
         let meant = named[first..].iter().take_while(|(of, _)| **of == *outer);
@@ -263,8 +269,10 @@ impl Linker<'_> {
             let facts = self.facts(of.file)?;
             let is_global = match facts.definitions[of.index as usize].kind {
                 DefinitionKind::Impl => false,
+                DefinitionKind::Module if globals == Globals::Aliases => true,
+                DefinitionKind::TypeAlias if globals == Globals::Aliases => false,
                 DefinitionKind::Module | DefinitionKind::Variant => globals == Globals::Constants,
-                DefinitionKind::Constant => globals != Globals::Namespaces,
+                DefinitionKind::Constant => !matches!(globals, Globals::Namespaces | Globals::Aliases),
                 DefinitionKind::Function | DefinitionKind::Variable => globals == Globals::Modules,
                 kind => kind.is_type(),
             };
@@ -381,7 +389,7 @@ fn module_of(path: &str) -> Option<&str> {
 }
 
 /// Joins two parts of a name, of which each can be empty.
-fn joined(outer: &str, inner: &str) -> String {
+pub(super) fn joined(outer: &str, inner: &str) -> String {
     match (outer, inner) {
         ("", one) | (one, "") => one.to_owned(),
         _ => format!("{outer}.{inner}"),

@@ -265,7 +265,7 @@ impl Linker<'_> {
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
         // All parts of a type have the same members.
         let of = match self.facts(of.file).map(|facts| facts.globals()) {
-            Some(Globals::None) | None => of,
+            Some(Globals::None | Globals::Aliases) | None => of,
             Some(_) => self.parts_of(of, depth).into_iter().min().unwrap_or(of),
         };
         let find = || {
@@ -349,6 +349,10 @@ impl Linker<'_> {
             return Vec::new();
         };
         let mut bases = Vec::new();
+        // Modules do not inherit the functions of a behaviour.
+        if facts.has_aliases() {
+            return bases;
+        }
         for &base in facts.bases(of.index) {
             let found = self.resolve_base(&facts, base, depth).syms;
             let found = found.iter().filter_map(Sym::definition);
@@ -407,6 +411,11 @@ impl Linker<'_> {
             Some(ReferenceKind::Macro) if facts.family == Family::Rust => kind == DefinitionKind::Macro,
             Some(ReferenceKind::Type) if kind == DefinitionKind::Constructor => false,
             _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
+            // The type of a callback is no function.
+            Some(ReferenceKind::Call) if facts.has_aliases() => {
+                let arity = facts.definitions[def.index as usize].arity;
+                arity.is_some_and(|arity| usage.n_arguments.is_none_or(|n| arity.takes(n)))
+            }
             Some(ReferenceKind::Call) if !kind.is_callable() => kind.is_type() || kind == DefinitionKind::Variant,
             Some(ReferenceKind::Call) if let Some(arity) = facts.definitions[def.index as usize].arity => {
                 usage.n_arguments.is_none_or(|n| arity.takes(n))
@@ -463,6 +472,9 @@ impl Linker<'_> {
             return vec![of];
         };
         let definition = &facts.definitions[of.index as usize];
+        if facts.has_aliases() {
+            return vec![of];
+        }
         if facts.globals() != Globals::None {
             return self.parts_by_name(&facts, of);
         }

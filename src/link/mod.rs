@@ -6,6 +6,7 @@
 //! name means, `globals` what no import is needed for; `types` follows the type of a receiver; `resolve` combines them,
 //! and `outside` decides what is proven to be outside of the repository.
 
+mod aliases;
 mod c;
 mod cargo;
 mod compiler;

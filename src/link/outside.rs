@@ -90,6 +90,8 @@ impl Linker<'_> {
             }
             // All files of the package are known.
             (_, Family::Go) => facts.stars().next().is_none(),
+            // A function that is imported may not have the name of one of the language.
+            (ReferenceKind::Call, _) if facts.has_aliases() && is_standard() => true,
             // What other files make visible is known.
             (_, Family::Python | Family::Rust | Family::Java | Family::Php) if is_standard() => true,
             _ => (can_name_type || is_standard()) && !is_defined(),

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::aliases::is_module_name;
 use super::c::Includes;
 use super::compiler::{CompilerFacts, Meaning};
 use super::environment::{Environment, Module};
@@ -597,6 +598,8 @@ impl<'v> Linker<'v> {
         let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
         match self.facts(targets[0].file).map(|facts| facts.family) {
             Some(Family::Java | Family::C) => true,
+            // The clauses of a function need not be adjacent.
+            Some(_) if self.are_clauses(targets) => false,
             Some(family) => family.has_overloads() && targets.iter().all(is_callable),
             None => false,
         }
@@ -640,6 +643,9 @@ impl<'v> Linker<'v> {
             Value::None => self.bare(facts, reference, depth),
             _ if facts.is_path_of_php(reference) => self.name_in_php(facts, reference),
             Value::Literal(_) => self.member_outside(facts, reference),
+            Value::Of { .. } if facts.has_aliases() && is_module_name(&reference.name) => {
+                self.module_with_aliases(facts, reference, depth)
+            }
             Value::Other => Found::unknown(),
             Value::Of { at, steps } => match (self.value(facts, at, steps, depth), &reference.qualifier) {
                 (Some(of), _) => self.member(facts, &of, reference, depth),
@@ -718,6 +724,10 @@ impl<'v> Linker<'v> {
                     && let Some(found) = self.extension(facts, *def, reference, depth) =>
             {
                 found
+            }
+            Base::Class(def) if facts.has_aliases() => {
+                let syms = self.function_of(*def, reference, depth);
+                syms.map_or_else(Found::unknown, |syms| Found { syms, tier: of.tier })
             }
             Base::Class(def) | Base::Instance(def) => {
                 let members = self.members_for(*def, name, Use::of(reference), depth);

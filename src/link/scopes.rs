@@ -17,6 +17,9 @@ impl Linker<'_> {
         if facts.family == Family::Rust && reference.kind == ReferenceKind::Attribute {
             return self.invisible(facts, reference);
         }
+        if facts.has_aliases() {
+            return self.name_with_aliases(facts, reference, depth);
+        }
         let (name, at) = (reference.name.as_str(), reference.range.start);
         if let Some(found) = self.special(facts, name, at, depth) {
             return found;

@@ -3,9 +3,10 @@
 use tree_sitter::Node;
 
 use super::text::{import_of, imported, unquoted};
-use super::{Language, Profile, Structure};
+use super::standard::Standard;
+use super::{Globals, Language, Profile, Structure};
 use crate::extract::rules::{Grammar, Lead, Leaf, Mention, Named, Role, Rule, define, on, path, range_of};
-use crate::extract::types::{Arity, DefinitionKind, Import, ImportedName, ReferenceKind};
+use crate::extract::types::{Arity, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Value};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -16,7 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ex", "exs"],
     file_names: &[],
     interpreters: &["elixir"],
-    profile: Profile { has_overloads: true, ..Profile::HASH },
+    profile: Profile { has_overloads: true, standard: Standard::ELIXIR, globals: Globals::Aliases, ..Profile::HASH },
     structure: Structure::Grammar(&Grammar::new("elixir", &[RULES])),
 };
 
@@ -32,16 +33,18 @@ const RULES: &[Rule] = &[
     on(&["call"], Role::Import(imported_by_call)),
     on(&["call"], Role::Mention(called)),
     on(&["comment"], Role::Comment),
+    on(&["do_block"], Role::Scope),
+    on(&["alias"], Role::Mention(outer_segments)),
     on(&["dot"], path("left", "right")),
     on(&["alias"], Role::Leaf(Leaf::Dotted)),
     on(&["identifier"], Role::Leaf(Leaf::Segment)),
 ];
 
 /// Macros that work like syntax. Calls of these are not recorded.
-const SYNTAX: [&str; 27] = [
+const SYNTAX: [&str; 33] = [
     "alias", "case", "cond", "def", "defdelegate", "defexception", "defguard", "defguardp", "defimpl", "defmacro",
-    "defmacrop", "defmodule", "defp", "defprotocol", "defstruct", "describe", "fn", "for", "if", "import", "quote",
-    "require", "test", "unless", "unquote", "use", "with",
+    "defmacrop", "defmodule", "defp", "defprotocol", "defstruct", "describe", "fn", "for", "if", "import", "property",
+    "quote", "receive", "require", "super", "test", "try", "unless", "unquote", "unquote_splicing", "use", "var!", "with",
 ];
 
 fn target<'a, 't>(cx: &Cx<'a, 't>, call: Node<'t>) -> &'a str {
@@ -243,32 +246,91 @@ fn called<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
     if name == "defimpl" {
         return inherit(cx, first_argument(node), mentions);
     }
-    if SYNTAX.contains(&name) || is_head_or_spec(cx) {
+    if SYNTAX.contains(&name) || is_head_or_spec(cx, node) {
         return;
     }
-    if let Some((range, qualifier)) = field(node, "target").and_then(|target| cx.resolve(target)) {
-        let n_arguments = n_arguments(cx, node);
-        mentions.push(Mention { n_arguments, ..Mention::new(ReferenceKind::Call, range, qualifier) });
+    let Some(callee) = field(node, "target") else { return };
+    let Some((range, qualifier)) = cx.resolve(callee) else { return };
+    let mut mention = Mention::new(ReferenceKind::Call, range, qualifier);
+    mention.n_arguments = n_arguments(cx, node);
+    match field(callee, "left").map(|left| left.kind()) {
+        // A module of Erlang.
+        Some("atom" | "quoted_atom") => mention.receiver = Value::Literal(Literal::Other),
+        Some("alias" | "dot") => {}
+        Some(left) => {
+            // Without arguments, it is the key of a map.
+            let is_key = child_of_kind(node, "arguments").is_none() && mention.n_arguments == Some(0);
+            if is_key && cx.slice(qualifier) != "__MODULE__" {
+                mention.kind = ReferenceKind::Member;
+            }
+            if left != "identifier" {
+                mention.receiver = Value::Other;
+            }
+        }
+        None if is_quoted(cx) => mention.receiver = Value::Other,
+        None => {}
+    }
+    mentions.push(mention);
+}
+
+/// Returns true if the visited call is code that a macro makes: another module can run it.
+fn is_quoted(cx: &Cx<'_, '_>) -> bool {
+    /// Limit on the nodes around a call that are asked.
+    const MAX_LEVELS: usize = 40;
+    let around = (0..MAX_LEVELS).map_while(|level| cx.ancestor(level));
+    let mut calls = around.filter(|node| node.kind() == "call").map(|call| target(cx, call));
+    calls.find(|name| matches!(*name, "quote" | "unquote" | "unquote_splicing" | "defmodule")) == Some("quote")
+}
+
+/// Adds the segments before the last one of `A.B.C`.
+fn outer_segments<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let text = cx.text(node);
+    let mut before = ByteRange::default();
+    let mut start = 0;
+    for (dot, _) in text.match_indices('.').take(MAX_SEGMENTS) {
+        let at = node.start_byte();
+        let range = ByteRange::new((at + start) as u32, (at + dot) as u32);
+        mentions.push(Mention::new(ReferenceKind::Name, range, before));
+        (before, start) = (range, dot + 1);
     }
 }
 
+/// Limit on the segments of the name of a module.
+const MAX_SEGMENTS: usize = 32;
+
 /// Returns true if the visited call is not executed: it is the head of a definition (`f(a)` in `def f(a)`) or part of a
 /// type.
-fn is_head_or_spec(cx: &Cx<'_, '_>) -> bool {
-    for level in 0..8 {
+fn is_head_or_spec<'t>(cx: &Cx<'_, 't>, call: Node<'t>) -> bool {
+    /// Limit on the nodes around a call that are asked.
+    const MAX_LEVELS: usize = 16;
+    let mut inner = call;
+    for level in 0..MAX_LEVELS {
         let Some(node) = cx.ancestor(level) else { return false };
         match node.kind() {
-            "unary_operator" => return true,
-            "arguments" | "binary_operator" | "call" | "list" | "tuple" | "map" | "map_content" | "keywords" | "pair" => {}
+            "unary_operator" => {
+                let attribute = field(node, "operand").filter(|_| cx.text(node).starts_with('@'));
+                let is_attribute = level == 0 && attribute.is_some();
+                return is_attribute || attribute.is_some_and(|attribute| TYPES.contains(&target(cx, attribute)));
+            }
+            "binary_operator" => {
+                let is_guard = field(node, "right").is_some_and(|right| right.id() == inner.id())
+                    && field(node, "operator").is_some_and(|operator| operator.kind() == "when");
+                if is_guard && cx.ancestor(level + 2).is_none_or(|outer| !TYPES.contains(&target(cx, outer))) {
+                    return false;
+                }
+            }
+            "call" if level < 3 && target(cx, node).starts_with("def") => return true,
+            "arguments" | "call" | "list" | "tuple" | "map" | "map_content" | "keywords" | "pair" | "stab_clause"
+            | "block" => {}
             _ => return false,
         }
-        if level < 3 && node.kind() == "call" {
-            let name = target(cx, node);
-            return name.starts_with("def") || matches!(name, "spec" | "type" | "typep" | "opaque" | "callback");
-        }
+        inner = node;
     }
     false
 }
+
+/// Attributes with types.
+const TYPES: [&str; 6] = ["spec", "type", "typep", "opaque", "callback", "macrocallback"];
 
 /// Adds the imports of `alias A.{B, C}`, `alias A.B, as: C`, `import A, only: […]`, `require A` and `use A`.
 fn imported_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Import>) -> bool {
@@ -279,19 +341,36 @@ fn imported_by_call<'t>(cx: &Cx<'_, 't>, node: Node<'t>, imports: &mut Vec<Impor
     let Some(first) = first_argument(node) else { return false };
     let options = child_of_kind(node, "arguments").and_then(|arguments| child_of_kind(arguments, "keywords"));
     let mut import = import_of(cx.text(first), node);
-    if let (Some(left), Some(tuple)) = (field(first, "left"), field(first, "right").filter(|r| r.kind() == "tuple")) {
-        import.module = cx.text(left).to_owned();
-        import.names = children(tuple).into_iter().map(|name| imported(cx.text(name), None)).collect();
-    } else if verb == "import" {
+    if verb == "import" {
         import.names = options.map(|options| only(cx, options)).unwrap_or_default();
         if import.names.is_empty() {
             import.names.push(imported("*", None));
         }
-    } else if let Some(alias) = options.and_then(|options| option(cx, options, "as:")) {
-        import.names.push(imported("", Some(cx.text(alias))));
+    } else if let (Some(left), Some(tuple)) = (field(first, "left"), field(first, "right").filter(|r| r.kind() == "tuple")) {
+        imports.extend(children(tuple).into_iter().map(|inner| {
+            let mut import = import_of(&format!("{}.{}", cx.text(left), cx.text(inner)), node);
+            match verb {
+                "alias" => import.names.extend(alias(cx.text(inner))),
+                "use" => import.names.push(imported("__using__", None)),
+                _ => {}
+            }
+            import
+        }));
+        return true;
+    } else if let Some(name) = options.and_then(|options| option(cx, options, "as:")) {
+        import.names.push(imported("", Some(cx.text(name))));
+    } else if verb == "alias" {
+        import.names.extend(alias(cx.text(first)));
+    } else if verb == "use" {
+        import.names.push(imported("__using__", None));
     }
     imports.push(import);
     true
+}
+
+/// Returns the name that an alias of a module makes visible, its last segment.
+fn alias(module: &str) -> Option<ImportedName> {
+    module.rsplit('.').next().map(|last| imported("", Some(last)))
 }
 
 fn option<'t>(cx: &Cx<'_, 't>, keywords: Node<'t>, key: &str) -> Option<Node<'t>> {

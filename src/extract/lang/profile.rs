@@ -82,6 +82,8 @@ pub enum Globals {
     Modules,
     /// Constants, by their full names.
     Constants,
+    /// Modules, by their full names or aliases of them.
+    Aliases,
 }
 
 impl Profile {

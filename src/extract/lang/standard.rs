@@ -231,6 +231,29 @@ impl Standard {
         modules: "",
     };
 
+    pub(super) const ELIXIR: Self = Self {
+        names: "\
+            abs apply assert assert_in_delta assert_raise assert_receive assert_received binary_part binary_slice \
+            binding bit_size byte_size catch_error catch_exit catch_throw ceil destructure div elem exit floor flunk \
+            function_exported? get_and_update_in get_in hd inspect is_atom is_binary is_bitstring is_boolean \
+            is_exception is_float is_function is_integer is_list is_map is_map_key is_nil is_non_struct_map is_number \
+            is_pid is_port is_reference is_struct is_tuple length macro_exported? make_ref map_size match? max min node \
+            on_exit pop_in put_elem put_in raise refute refute_in_delta refute_receive refute_received rem reraise \
+            round self send sigil_c sigil_r sigil_s sigil_w spawn spawn_link spawn_monitor start_supervised \
+            stop_supervised struct tap then throw tl to_charlist to_string to_timeout trunc tuple_size update_in",
+        macros: "",
+        modules: "\
+            Access Agent Application ArgumentError ArithmeticError Atom BadArityError BadBooleanError \
+            BadFunctionError BadMapError BadStructError Base Behaviour Bitwise Calendar CaseClauseError Code \
+            CondClauseError Config DateTime Date Dict Duration DynamicSupervisor EEx Enum ErlangError ExUnit \
+            Exception File Float Function FunctionClauseError GenEvent GenServer HashDict HashSet IEx IO Inspect \
+            Integer JSON Kernel KeyError Keyword List Logger Macro Map MapSet MatchError Mix Module NaiveDateTime \
+            Node OptionParser PartitionSupervisor Path Port Process Protocol Range Record Regex Registry \
+            RuntimeError Set Stream String StringIO Supervisor SyntaxError System SystemLimitError Task Time \
+            TokenMissingError TryClauseError Tuple URI UndefinedFunctionError UnicodeConversionError Version \
+            WithClauseError",
+    };
+
     pub(super) const RUBY: Self = Self {
         names: "\
             abort alias_method at_exit attr_accessor attr_reader attr_writer autoload binding block_given caller catch \
