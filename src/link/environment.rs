@@ -331,7 +331,10 @@ impl Environment {
             Family::Python => self.python_module(&facts.path, module),
             Family::JavaScript => self.scripts.find(&self.files, &facts.path, module).map(Module::File),
             Family::Go => self.go_package(module),
-            Family::Java => self.java_package(linker, module),
+            Family::Java => {
+                let near = || self.scala_package(linker, facts, module);
+                self.java_package(linker, module).or_else(near)
+            }
             Family::Rust => self.rust_module(linker, facts, module, at, depth),
             Family::Php => self.php_module(linker, &facts.path, module),
             Family::C => None,
@@ -444,6 +447,18 @@ impl Environment {
             path: package.into(),
             files: Files(files),
         })
+    }
+
+    /// Returns the package that a path means in the packages around a file of Scala.
+    fn scala_package(&self, linker: &Linker<'_>, facts: &Facts, path: &str) -> Option<Module> {
+        let mut outer = package_clause(facts).filter(|_| facts.is_scala());
+        while let Some(package) = outer {
+            if let Some(found) = self.java_package(linker, &format!("{package}.{path}")) {
+                return Some(found);
+            }
+            outer = package.rsplit_once('.').map(|(outer, _)| outer);
+        }
+        None
     }
 
     /// Returns the files of a package. `find` finds them if they are not known.

@@ -434,6 +434,10 @@ impl Facts {
         self.profile.extensions == Extensions::Receivers
     }
 
+    pub(super) fn is_scala(&self) -> bool {
+        self.family == Family::Java && self.profile.extensions == Extensions::Anywhere
+    }
+
     /// Returns the name of the type that the function of Kotlin around a byte extends.
     pub(super) fn extended_around(&self, at: u32) -> Option<&str> {
         let function = self
@@ -532,7 +536,8 @@ impl Facts {
     pub(super) fn is_name(&self, definition: u32) -> bool {
         match self.definitions[definition as usize].kind {
             DefinitionKind::Test => {
-                self.family != Family::JavaScript && !matches!(self.globals(), Globals::Constants | Globals::Aliases)
+                let has_titles = self.family == Family::JavaScript || self.is_scala();
+                !has_titles && !matches!(self.globals(), Globals::Constants | Globals::Aliases)
             }
             kind => kind != DefinitionKind::Impl,
         }

@@ -93,9 +93,9 @@ impl Facts {
             || kind == DefinitionKind::Module && matches!(self.globals(), Globals::Constants | Globals::Aliases)
     }
 
-    /// Returns true for a type of C# or Kotlin with the parameters of a constructor behind its name.
+    /// Returns true for a type of C#, Kotlin or Scala with the parameters of a constructor behind its name.
     pub(super) fn has_head_parameters(&self, of: u32) -> bool {
-        let can_have = self.is_kotlin() || self.globals() == Globals::Namespaces;
+        let can_have = self.is_kotlin() || self.is_scala() || self.globals() == Globals::Namespaces;
         let is_parameter = |binding: &Binding| matches!(binding.kind, BindingKind::Parameter | BindingKind::Definition);
         can_have && self.definitions[of as usize].kind.is_type() && self.bound_in_head(of).any(is_parameter)
     }

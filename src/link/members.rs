@@ -426,7 +426,9 @@ impl Linker<'_> {
             }
             Some(ReferenceKind::Call) => true,
             // A field and a method can have one name.
-            Some(ReferenceKind::Member) if matches!(facts.family, Family::Java | Family::Rust | Family::Php) => {
+            Some(ReferenceKind::Member)
+                if !facts.is_scala() && matches!(facts.family, Family::Java | Family::Rust | Family::Php) =>
+            {
                 !kind.is_callable()
             }
             _ => true,

@@ -25,6 +25,7 @@ mod overrides;
 mod php;
 mod query;
 mod resolve;
+mod scala;
 mod scopes;
 mod scripts;
 mod types;

@@ -622,7 +622,15 @@ impl<'v> Linker<'v> {
         let mut found = Found::unknown();
         for index in chain.into_iter().rev() {
             let question = Question::Reference(facts.file, index);
-            found = self.answer(question, || self.resolve(facts, index, depth));
+            found = self.answer(question, || {
+                let found = self.resolve(facts, index, depth);
+                let reference = &facts.references[index as usize];
+                if facts.is_scala() {
+                    self.without_companion(reference, found, depth)
+                } else {
+                    found
+                }
+            });
         }
         found
     }

@@ -77,6 +77,9 @@ impl Linker<'_> {
                 tier: Tier::Import,
             };
         }
+        if let Some(found) = self.package_named(facts, reference) {
+            return found;
+        }
         match facts.family {
             Family::Rust if is_macro => self.macro_of_crate(facts, reference),
             Family::Rust if facts.is_path_segment(reference) => self.crate_named(facts, reference),
@@ -232,6 +235,7 @@ impl Linker<'_> {
                 let found = self.bare_name(facts, of, at, depth);
                 scope(Sym::This(found.syms.first()?.definition()?))
             }
+            (Family::Java, "self") if facts.is_scala() => None,
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             _ => None,
@@ -283,7 +287,7 @@ impl Linker<'_> {
         let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
         let is_python = facts.family == Family::Python;
         // A call means no variable.
-        let has_own_functions = facts.family == Family::Java || facts.globals() == Globals::Constants;
+        let has_own_functions = facts.family == Family::Java && !facts.is_scala() || facts.globals() == Globals::Constants;
         let (import_size, _) = facts.imports_at(&reference.name, Some(reference.range.start));
         let scope = |syms| Found {
             syms,
@@ -344,6 +348,7 @@ impl Linker<'_> {
             if !facts.is_name(index)
                 || is_path_segment && !has_members
                 || !is_path_segment && definition.kind == DefinitionKind::Module && facts.family == Family::Rust
+                || facts.is_package(index)
                 || is_method_outside
                 || (is_member || is_macro) && !self.fits(facts.def(index), usage)
                 || definition.container.is_some_and(|outer| !enclosing.contains(&outer))
@@ -571,7 +576,7 @@ impl Linker<'_> {
             let Some(facts) = self.facts(*file) else { continue };
             let top = facts.named(name).iter().take(MAX_OVERLOADS).filter(|&&index| {
                 let definition = &facts.definitions[index as usize];
-                definition.container.is_none()
+                definition.container.is_none_or(|outer| facts.is_package(outer))
                     && !(definition.qualifier.is_some() && facts.family == Family::Go)
                     && definition.kind != DefinitionKind::Module
                     && facts.is_name(index)

@@ -283,6 +283,10 @@ impl Linker<'_> {
 
     fn after(&self, of: Ty, step: Step, this: Option<&Ty>, depth: u8) -> Option<Ty> {
         match (step, &of.base) {
+            (Step::Call, Base::Class(def)) if self.is_object(*def) => {
+                self.applied(*def, depth).map(|result| result.by(Tier::Return))
+            }
+            (Step::Call, Base::Function(def)) if self.may_take_none(*def) => None,
             (Step::Call, Base::Class(def)) => {
                 let base = Base::Instance(*def);
                 Some(Ty {

@@ -170,7 +170,8 @@ impl Standard {
             Map Nil None NoSuchElementException Nothing Null NullPointerException Numeric Object Option Ordered \
             Ordering Override PartialFunction Predef Product Range Right RuntimeException Seq Serializable Set \
             Short Some Stream String StringBuilder StringContext System Thread Throwable Unit \
-            UnsupportedOperationException Vector tailrec",
+            UnsupportedOperationException Vector assert assume classOf identity implicitly print printf println require \
+            summon tailrec",
         macros: "",
         modules: "java javax jdk scala",
     };

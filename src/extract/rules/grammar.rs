@@ -34,6 +34,8 @@ pub(crate) struct Grammar {
     pub(crate) zone: Option<ZoneFn>,
     /// The mark before a name that begins at the root of all names.
     pub(crate) root: Option<u8>,
+    /// The kind of a call that begins with `new`, which is then the qualifier of the name.
+    pub(crate) creation: &'static str,
 }
 
 impl Grammar {
@@ -58,6 +60,7 @@ impl Grammar {
             embedded: None,
             zone: None,
             root: None,
+            creation: "",
         }
     }
 
@@ -88,6 +91,12 @@ impl Grammar {
     /// Sets the mark before a name that begins at the root of all names.
     pub(crate) const fn rooted_by(mut self, mark: u8) -> Self {
         self.root = Some(mark);
+        self
+    }
+
+    /// Sets the kind of a call that begins with `new`.
+    pub(crate) const fn created_by(mut self, kind: &'static str) -> Self {
+        self.creation = kind;
         self
     }
 

@@ -199,7 +199,8 @@ pub(super) fn settle(mut bindings: Vec<Binding>, definitions: &[Definition]) -> 
         };
         !binding.name.is_empty() && (says || is_local)
     });
-    bindings.sort_by_key(|binding| (binding.start, binding.kind));
+    // Of two bindings of a name, the one with a type counts.
+    bindings.sort_by_key(|binding| (binding.start, binding.kind, binding.declared.is_empty()));
     bindings.dedup_by_key(|binding| (binding.start, binding.kind));
     bindings
 }

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::Walker;
 use super::cx::children;
 use super::names::{NameIn, dotted, member_of, name_in, receiver_of, resolve, value_of};
-use crate::extract::rules::{CompiledCall, CompiledPath, Leaf, Mention, Roles, Zone};
+use crate::extract::rules::{CompiledCall, CompiledPath, Leaf, Mention, Roles, Zone, range_of};
 use crate::extract::spans::{clamp, text_of};
 use crate::extract::types::{Binding, BindingKind, Definition, Reference, ReferenceKind, Value};
 use crate::model::ByteRange;
@@ -56,8 +56,14 @@ impl<'t> Walker<'_, 't> {
             Zone::As(kind @ (ReferenceKind::Attribute | ReferenceKind::Inherit)) => kind,
             _ => kind,
         };
+        if qualifier.is_empty() && node.kind() == self.tables.grammar.creation {
+            let start = range_of(node).start;
+            qualifier = ByteRange::new(start, start + 3);
+        }
         let (arguments, n_behind) = self.arguments_of(node);
-        let n_arguments = arguments.map(|list| list.named_child_count());
+        // The arguments can be one block.
+        let n_in = |list: Node<'t>| if list.kind().ends_with("block") { 1 } else { list.named_child_count() };
+        let n_arguments = arguments.map(n_in);
         let n_arguments = n_arguments.or((n_behind > 0).then_some(0));
         let n_arguments = n_arguments.map(|n| (n + n_behind).min(255) as u8);
         let kept = arguments.filter(|_| self.tables.grammar.has_overloads);
