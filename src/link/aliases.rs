@@ -6,7 +6,7 @@ use super::globals::joined;
 use super::members::Use;
 use super::memo::deeper;
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
-use crate::extract::{DefinitionKind, Globals, Import, Reference, ReferenceKind};
+use crate::extract::{DefinitionKind, Globals, Import, Reference, ReferenceKind, Value};
 
 /// The name of the module around a name.
 const OWN_MODULE: &str = "__MODULE__";
@@ -78,9 +78,7 @@ impl Linker<'_> {
         }
         let own = facts.module_at(at);
         let is_own = |index: &&u32| {
-            own.is_some()
-                && facts.module_of(**index) == own
-                && self.fits(facts.def(**index), Use::of(reference))
+            own.is_some() && facts.module_of(**index) == own && self.fits(facts.def(**index), Use::of(reference))
         };
         let own = facts.named(&reference.name).iter().take(MAX_OVERLOADS).filter(is_own);
         let own: Vec<Sym> = own.map(|&index| Sym::Def(facts.def(index))).collect();
@@ -131,8 +129,13 @@ impl Linker<'_> {
         let is_defined = |index: &&u32| {
             used.definitions[**index as usize].container == Some(using) && self.fits(used.def(**index), Use::of(call))
         };
-        let defined: Vec<Sym> = used.named(&call.name).iter().take(MAX_OVERLOADS).filter(is_defined)
-            .map(|&index| Sym::Def(used.def(index))).collect();
+        let defined: Vec<Sym> = used
+            .named(&call.name)
+            .iter()
+            .take(MAX_OVERLOADS)
+            .filter(is_defined)
+            .map(|&index| Sym::Def(used.def(index)))
+            .collect();
         if !defined.is_empty() {
             return Some(defined);
         }
@@ -150,6 +153,12 @@ impl Linker<'_> {
 
     /// Finds the module that a name with the path before it means.
     pub(super) fn module_with_aliases(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
+        // `A` in `A.B` is no module: each has its own name.
+        let next = facts.reference_at(reference.range.end + 1);
+        let next = next.map(|next| &facts.references[next as usize]);
+        if next.is_some_and(|next| is_module_name(&next.name) && is_member_of(next, reference)) {
+            return Found::outside();
+        }
         let Some(before) = facts.path_before(reference) else {
             return Found::unknown();
         };
@@ -229,7 +238,8 @@ impl Linker<'_> {
             let definition = &facts.definitions[of.index as usize];
             (of.file, definition.container, definition.arity)
         };
-        of.iter().all(|other| other.file == of[0].file && key(other) == key(&of[0]))
+        of.iter()
+            .all(|other| other.file == of[0].file && key(other) == key(&of[0]))
     }
 
     /// Finds the function or macro of a module that a call means.
@@ -242,10 +252,15 @@ impl Linker<'_> {
         // What macros define in the module.
         let facts = self.facts(module.file)?;
         let uses = facts.imports_of(USING).iter().take(MAX_IMPORTS);
-        let mut uses = uses.map(|(import, _)| &facts.imports[*import as usize])
+        let mut uses = uses
+            .map(|(import, _)| &facts.imports[*import as usize])
             .filter(|import| facts.module_at(import.range.start) == Some(module.index));
         uses.find_map(|import| self.brought_in(&facts, import, call, false, depth))
     }
+}
+
+fn is_member_of(name: &Reference, of: &Reference) -> bool {
+    matches!(name.receiver, Value::Of { at, .. } if at == of.range.start)
 }
 
 /// Returns true if a name of Elixir is that of a module.

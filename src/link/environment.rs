@@ -1,5 +1,6 @@
 //! Knows where the modules of each language are in a tree, from paths and manifests.
 
+mod java;
 mod python;
 
 use std::collections::{HashMap, HashSet};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::cargo::{add_crate_aliases, cargo_package};
+use super::dart::{self, DartPackages};
 use super::facts::{Facts, Family};
 use super::memo::deeper;
 use super::resolve::{Linker, Sym};
@@ -72,6 +74,7 @@ pub(super) struct Environment {
     paths: Vec<String>,
     /// The files in each folder, sorted.
     folders: HashMap<String, Vec<FileId>>,
+    pub(super) dart: DartPackages,
     /// Folders by their last segment.
     folders_by_name: HashMap<String, Vec<String>>,
     /// Files by dotted name.
@@ -99,7 +102,7 @@ pub(super) struct Environment {
 /// Names of the manifests that are read.
 pub(super) fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(name, "go.mod" | "go.work" | "Cargo.toml") || scripts::is_manifest(name)
+    matches!(name, "go.mod" | "go.work" | "Cargo.toml" | "pubspec.yaml") || scripts::is_manifest(name)
 }
 
 impl Environment {
@@ -174,6 +177,11 @@ impl Environment {
                 };
                 self.cargo.extend(cargo_package(folder, &manifest));
                 add_crate_aliases(&manifest, &mut self.crate_aliases);
+            }
+            "pubspec.yaml" => {
+                let name = dart::package_name(text);
+                name.into_iter()
+                    .for_each(|name| self.dart.entry(name).or_default().push(folder.clone()));
             }
             _ => return self.scripts.add_manifest(path, text),
         }
@@ -298,6 +306,26 @@ impl Environment {
         self.files.get(path).copied()
     }
 
+    /// Returns true if a folder has this name.
+    pub(super) fn has_folder(&self, name: &str) -> bool {
+        self.folders_by_name.contains_key(name)
+    }
+
+    /// Returns the files whose path ends with `path`.
+    pub(super) fn ending_with(&self, path: &str) -> Vec<FileId> {
+        let Some((folder, name)) = path.rsplit_once('/') else {
+            return Vec::new();
+        };
+        let folders = self.folders_by_name.get(folder.rsplit('/').next().unwrap_or_default());
+        let is_end = |outer: &&String| {
+            outer
+                .strip_suffix(folder)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+        };
+        let folders = folders.into_iter().flatten().filter(is_end);
+        folders.filter_map(|folder| self.below(folder, name)).collect()
+    }
+
     /// Returns the path of a file.
     pub(super) fn path(&self, file: FileId) -> &str {
         &self.paths[file.0 as usize]
@@ -337,6 +365,8 @@ impl Environment {
             }
             Family::Rust => self.rust_module(linker, facts, module, at, depth),
             Family::Php => self.php_module(linker, &facts.path, module),
+            Family::Dart => linker.library(&facts.path, module),
+            Family::Lua => self.lua_file(&facts.path, module).map(Module::File),
             Family::C => None,
             Family::Other(_) => match facts.globals() {
                 Globals::Namespaces => self.namespace(linker, facts.family, module),
@@ -387,7 +417,8 @@ impl Environment {
                 let is_declared = self.dependencies.contains(name.trim());
                 is_declared && !self.crates.contains_key(name)
             }
-            Family::C | Family::Php | Family::Other(_) => false,
+            Family::Dart => self.is_outside_of_dart(module),
+            Family::C | Family::Php | Family::Lua | Family::Other(_) => false,
         }
     }
 
@@ -441,26 +472,6 @@ impl Environment {
         })
     }
 
-    pub(super) fn java_package(&self, linker: &Linker<'_>, package: &str) -> Option<Module> {
-        let files = self.remembered(String::new(), package, || self.find_java_package(linker, package))?;
-        Some(Module::Folder {
-            path: package.into(),
-            files: Files(files),
-        })
-    }
-
-    /// Returns the package that a path means in the packages around a file of Scala.
-    fn scala_package(&self, linker: &Linker<'_>, facts: &Facts, path: &str) -> Option<Module> {
-        let mut outer = package_clause(facts).filter(|_| facts.is_scala());
-        while let Some(package) = outer {
-            if let Some(found) = self.java_package(linker, &format!("{package}.{path}")) {
-                return Some(found);
-            }
-            outer = package.rsplit_once('.').map(|(outer, _)| outer);
-        }
-        None
-    }
-
     /// Returns the files of a package. `find` finds them if they are not known.
     fn remembered(
         &self,
@@ -475,27 +486,6 @@ impl Environment {
             self.packages.lock().insert(key, found.clone());
             found
         })
-    }
-
-    /// Finds the files of a package: those that say so, and those in a folder with its name.
-    fn find_java_package(&self, linker: &Linker<'_>, package: &str) -> Option<Arc<[FileId]>> {
-        let path = package.replace('.', "/");
-        let last = path.rsplit('/').next().unwrap_or_default();
-        let suffix = format!("/{path}");
-        let folders = self.folders_by_name.get(last).into_iter().flatten();
-        let mut files: Vec<FileId> = folders
-            .filter(|folder| **folder == path || folder.ends_with(&suffix))
-            .flat_map(|folder| self.folders[folder].iter().copied())
-            .collect();
-        let says_so = |file: &&FileId| {
-            let is_clause = |facts: Arc<Facts>| package_clause(&facts) == Some(package);
-            Family::of(linker.view.lang(**file)) == Family::Java
-                && (package.contains('.') || linker.facts(**file).is_some_and(is_clause))
-        };
-        files.extend(linker.files_defining(package).iter().filter(says_so));
-        files.sort_unstable();
-        files.dedup();
-        (!files.is_empty()).then(|| files.into())
     }
 
     /// Finds the file that `require` of Ruby reads: relative to the file, or below a folder `lib`.

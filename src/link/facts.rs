@@ -32,6 +32,8 @@ pub(super) enum Family {
     Rust,
     C,
     Php,
+    Dart,
+    Lua,
     Other(Lang),
 }
 
@@ -45,6 +47,8 @@ impl Family {
             "rust" => Self::Rust,
             "c" | "cpp" => Self::C,
             "php" => Self::Php,
+            "dart" => Self::Dart,
+            "lua" => Self::Lua,
             _ => Self::Other(lang),
         }
     }
@@ -61,7 +65,7 @@ impl Family {
     /// Returns true if the members of a type are visible in its methods without a receiver.
     pub(super) fn has_implicit_this(self) -> bool {
         match self {
-            Self::Java | Self::C => true,
+            Self::Java | Self::C | Self::Dart => true,
             Self::Other(lang) => profile(lang).has_implicit_this,
             _ => false,
         }
@@ -81,6 +85,8 @@ pub(super) struct Facts {
     pub(super) bindings: Vec<Binding>,
     pub(super) imports: Vec<Import>,
     defined: HashMap<String, Vec<u32>>,
+    /// The functions and types of PHP by their names in lower case.
+    folded: HashMap<String, Vec<u32>>,
     bound: HashMap<String, Vec<u32>>,
     /// For each name that an import binds, the import and the name in it, or `None` for a whole module.
     imported: HashMap<String, Vec<(u32, Option<u32>)>>,
@@ -122,6 +128,7 @@ impl Facts {
             bindings,
             imports,
             defined: HashMap::new(),
+            folded: HashMap::new(),
             bound: HashMap::new(),
             imported: HashMap::new(),
             children: HashMap::new(),
@@ -149,6 +156,10 @@ impl Facts {
         for (index, definition) in facts.definitions.iter().enumerate() {
             let index = index as u32;
             facts.defined.entry(definition.name.clone()).or_default().push(index);
+            if family == Family::Php && (definition.kind.is_callable() || definition.kind.is_type()) {
+                let name = definition.name.to_ascii_lowercase();
+                facts.folded.entry(name).or_default().push(index);
+            }
             if definition.kind == DefinitionKind::Module && has_namespaces {
                 facts.namespaces.push(index);
             }
@@ -186,13 +197,23 @@ impl Facts {
             if import.names.iter().any(|name| name.name == "*") {
                 facts.stars.push(index);
             }
-            // `use` and `require` of Elixir make no name visible.
-            if import.names.is_empty() && !facts.has_aliases() {
+            // `use` and `require` of Elixir make no name visible, nor does `part` of Dart.
+            if import.names.is_empty() && !facts.has_aliases() && family != Family::Dart {
                 let local = local_module_name(family, &import.module);
+                let local = if family == Family::Php {
+                    local.to_ascii_lowercase()
+                } else {
+                    local
+                };
                 facts.imported.entry(local).or_default().push((index, None));
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
                 let local = local_name(family, import, name);
+                let local = if family == Family::Php {
+                    local.to_ascii_lowercase()
+                } else {
+                    local
+                };
                 facts.imported.entry(local).or_default().push((index, Some(at as u32)));
             }
         }
@@ -203,9 +224,12 @@ impl Facts {
         DefId { file: self.file, index }
     }
 
-    /// Returns the definitions with this name, in source order.
+    /// Returns the definitions with this name, in source order; in PHP, if there are none, the functions and types whose
+    /// names differ in case.
     pub(super) fn named(&self, name: &str) -> &[u32] {
-        self.defined.get(name).map_or(&[], Vec::as_slice)
+        let folded = || (!self.folded.is_empty()).then(|| self.folded.get(&name.to_ascii_lowercase()));
+        let found = self.defined.get(name).or_else(|| folded().flatten());
+        found.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the definition whose name starts at a byte.
@@ -263,7 +287,11 @@ impl Facts {
 
     /// Returns the imports that make a name visible somewhere in the file: the import, and the index among its names.
     pub(super) fn imports_of(&self, name: &str) -> &[(u32, Option<u32>)] {
-        self.imported.get(name).map_or(&[], Vec::as_slice)
+        let found = match self.family {
+            Family::Php => self.imported.get(&name.to_ascii_lowercase()),
+            _ => self.imported.get(name),
+        };
+        found.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the imports that make a name visible at a position, those of the innermost scope that has any, and the length
@@ -536,7 +564,8 @@ impl Facts {
     pub(super) fn is_name(&self, definition: u32) -> bool {
         match self.definitions[definition as usize].kind {
             DefinitionKind::Test => {
-                let has_titles = self.family == Family::JavaScript || self.is_scala();
+                let has_titles =
+                    matches!(self.family, Family::JavaScript | Family::Dart | Family::Lua) || self.is_scala();
                 !has_titles && !matches!(self.globals(), Globals::Constants | Globals::Aliases)
             }
             kind => kind != DefinitionKind::Impl,

@@ -157,6 +157,11 @@ impl Linker<'_> {
         let Some(facts) = self.facts(file) else {
             return Vec::new();
         };
+        match facts.family {
+            Family::Dart => return self.look_up_in_library(&facts, name, depth),
+            Family::Lua => return self.look_up_in_lua(&facts, name, depth),
+            _ => {}
+        }
         let exported = facts
             .bindings_of(name)
             .find(|(_, binding)| binding.kind == BindingKind::Export);
@@ -271,6 +276,10 @@ impl Linker<'_> {
         let find = || {
             let mut other = Vec::new();
             let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
+            // Constants of PHP differ in case from methods.
+            if usage.kind == Some(ReferenceKind::Member) {
+                other.retain(|of| self.definition(*of).is_some_and(|of| of.name == name));
+            }
             if usage.kind == Some(ReferenceKind::Type) {
                 other.retain(|of| !self.is_constructor(*of));
             }
@@ -358,7 +367,7 @@ impl Linker<'_> {
             let found = found.iter().filter_map(Sym::definition);
             bases.extend(found.map(|base| self.aliased(base, depth).unwrap_or(base)));
         }
-        if facts.family == Family::Php {
+        if matches!(facts.family, Family::Php | Family::Dart) {
             // A trait hides what a class inherits, and that hides what an interface declares.
             bases.sort_by_key(|base| match self.definition(*base).map(|base| base.kind) {
                 Some(DefinitionKind::Trait) => 0,

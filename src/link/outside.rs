@@ -93,7 +93,7 @@ impl Linker<'_> {
             // A function that is imported may not have the name of one of the language.
             (ReferenceKind::Call, _) if facts.has_aliases() && is_standard() => true,
             // What other files make visible is known.
-            (_, Family::Python | Family::Rust | Family::Java | Family::Php) if is_standard() => true,
+            (_, Family::Python | Family::Rust | Family::Java | Family::Php | Family::Lua) if is_standard() => true,
             _ => (can_name_type || is_standard()) && !is_defined(),
         };
         if is_outside { Found::outside() } else { Found::unknown() }

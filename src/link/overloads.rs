@@ -1,11 +1,11 @@
 //! Chooses among functions of one name by the types of the arguments.
 
-use super::facts::{DefId, Facts};
-use super::members::Climb;
+use super::facts::{DefId, Facts, Family};
+use super::members::{Climb, Use};
 use super::memo::deeper;
 use super::resolve::{Linker, Sym};
 use super::types::{Base, Ty, heads, literal_type};
-use crate::extract::{BindingKind, Reference, Shape, Value};
+use crate::extract::{BindingKind, DefinitionKind, Globals, Reference, Shape, Value};
 
 /// Limit on nested questions about the type of an argument.
 const DEPTH: u8 = 12;
@@ -43,6 +43,65 @@ const SPELLINGS: &[(&str, &str)] = &[
 const PRIMITIVES: &[&str] = &["int", "long", "short", "byte", "char", "float", "double", "boolean"];
 
 impl Linker<'_> {
+    /// Of the targets of a call, returns those that fit: a constructor for a type, and the functions with as many
+    /// parameters as there are arguments.
+    pub(super) fn called(&self, facts: &Facts, targets: Vec<DefId>, reference: &Reference) -> Vec<DefId> {
+        let mut called = Vec::new();
+        for target in targets {
+            let Some(facts) = self.facts(target.file) else { continue };
+            let definition = &facts.definitions[target.index as usize];
+            let is_dart = facts.family == Family::Dart;
+            let has_constructors = facts.family == Family::Java || is_dart || facts.globals() == Globals::Namespaces;
+            let is_type = definition.kind.is_type() && has_constructors && definition.name == reference.name;
+            let constructors: Vec<DefId> = facts
+                .children(target.index)
+                .iter()
+                .filter(|&&index| is_type && facts.has_kind(index, DefinitionKind::Constructor))
+                .filter(|&&index| !is_dart || facts.definitions[index as usize].name == definition.name)
+                .map(|&index| facts.def(index))
+                .collect();
+            if constructors.is_empty() || facts.has_head_parameters(target.index) {
+                called.push(target);
+            }
+            called.extend(constructors);
+        }
+        // One part of a type of C# can have the constructors of all.
+        if facts.globals() == Globals::Namespaces && called.iter().any(|of| self.is_constructor(*of)) {
+            let has_head = |of: &DefId| {
+                let facts = self.facts(of.file);
+                facts.is_some_and(|facts| facts.has_head_parameters(of.index))
+            };
+            called.retain(|of| self.is_constructor(*of) || has_head(of));
+        }
+        called.sort_unstable();
+        called.dedup();
+        let fitting: Vec<DefId> = called
+            .iter()
+            .copied()
+            .filter(|target| self.fits(*target, Use::of(reference)))
+            .collect();
+        let fitting = if fitting.is_empty() { called } else { fitting };
+        let fitting = self.generic(facts, fitting, reference);
+        let is_open = self.differ_in_types(facts, &fitting, reference);
+        if fitting.len() > 1 && !reference.arguments.is_empty() && !is_open {
+            self.best_overloads(facts, reference, fitting)
+        } else {
+            fitting
+        }
+    }
+
+    /// Returns true if the targets are overloads, of which only one is meant.
+    pub(super) fn is_overloaded(&self, targets: &[DefId]) -> bool {
+        let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
+        match self.facts(targets[0].file).map(|facts| facts.family) {
+            Some(Family::Java | Family::C) => true,
+            // The clauses of a function need not be adjacent.
+            Some(_) if self.are_clauses(targets) => false,
+            Some(family) => family.has_overloads() && targets.iter().all(is_callable),
+            None => false,
+        }
+    }
+
     /// Returns the functions that fit the types of the arguments best. Several if none is better than the others.
     pub(super) fn best_overloads(&self, facts: &Facts, reference: &Reference, targets: Vec<DefId>) -> Vec<DefId> {
         let arguments: Vec<Option<Ty>> = reference

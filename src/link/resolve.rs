@@ -18,7 +18,7 @@ use super::memo::{Memo, Question, deeper};
 use super::outside::{Sought, StandardNames};
 use super::types::{Base, Ty};
 use crate::extract::{
-    Definition, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
+    Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
 };
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
@@ -534,6 +534,10 @@ impl<'v> Linker<'v> {
                 syms: self.look_up(module, "default", MAX_DEPTH),
                 ..found
             },
+            [Sym::Module(Module::File(file))] if is_used && facts.family == Family::Lua => Found {
+                syms: self.returned_by(*file, MAX_DEPTH),
+                ..found
+            },
             _ => found,
         }
     }
@@ -546,63 +550,6 @@ impl<'v> Linker<'v> {
             possible.take(MAX_CANDIDATES).collect()
         };
         remembered(&self.links.candidates, (family, name.to_owned(), sought), find)
-    }
-
-    /// Of the targets of a call, returns those that fit: a constructor for a type, and the functions with as many
-    /// parameters as there are arguments.
-    fn called(&self, facts: &Facts, targets: Vec<DefId>, reference: &Reference) -> Vec<DefId> {
-        let mut called = Vec::new();
-        for target in targets {
-            let Some(facts) = self.facts(target.file) else { continue };
-            let definition = &facts.definitions[target.index as usize];
-            let has_constructors = facts.family == Family::Java || facts.globals() == Globals::Namespaces;
-            let is_type = definition.kind.is_type() && has_constructors && definition.name == reference.name;
-            let constructors: Vec<DefId> = facts
-                .children(target.index)
-                .iter()
-                .filter(|&&index| is_type && facts.has_kind(index, DefinitionKind::Constructor))
-                .map(|&index| facts.def(index))
-                .collect();
-            if constructors.is_empty() || facts.has_head_parameters(target.index) {
-                called.push(target);
-            }
-            called.extend(constructors);
-        }
-        // One part of a type of C# can have the constructors of all.
-        if facts.globals() == Globals::Namespaces && called.iter().any(|of| self.is_constructor(*of)) {
-            let has_head = |of: &DefId| {
-                let facts = self.facts(of.file);
-                facts.is_some_and(|facts| facts.has_head_parameters(of.index))
-            };
-            called.retain(|of| self.is_constructor(*of) || has_head(of));
-        }
-        called.sort_unstable();
-        called.dedup();
-        let fitting: Vec<DefId> = called
-            .iter()
-            .copied()
-            .filter(|target| self.fits(*target, Use::of(reference)))
-            .collect();
-        let fitting = if fitting.is_empty() { called } else { fitting };
-        let fitting = self.generic(facts, fitting, reference);
-        let is_open = self.differ_in_types(facts, &fitting, reference);
-        if fitting.len() > 1 && !reference.arguments.is_empty() && !is_open {
-            self.best_overloads(facts, reference, fitting)
-        } else {
-            fitting
-        }
-    }
-
-    /// Returns true if the targets are overloads, of which only one is meant.
-    fn is_overloaded(&self, targets: &[DefId]) -> bool {
-        let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
-        match self.facts(targets[0].file).map(|facts| facts.family) {
-            Some(Family::Java | Family::C) => true,
-            // The clauses of a function need not be adjacent.
-            Some(_) if self.are_clauses(targets) => false,
-            Some(family) => family.has_overloads() && targets.iter().all(is_callable),
-            None => false,
-        }
     }
 
     /// Finds what a reference means.
@@ -655,6 +602,11 @@ impl<'v> Linker<'v> {
                 self.module_with_aliases(facts, reference, depth)
             }
             Value::Other => Found::unknown(),
+            _ if facts.family == Family::Lua
+                && let Some(found) = self.member_in_lua(facts, reference, depth) =>
+            {
+                found
+            }
             Value::Of { at, steps } => match (self.value(facts, at, steps, depth), &reference.qualifier) {
                 (Some(of), _) => self.member(facts, &of, reference, depth),
                 (None, _) if let Some(found) = self.global_by_path(facts, reference, depth) => found,
@@ -721,6 +673,10 @@ impl<'v> Linker<'v> {
                 None => Found::unknown(),
             },
             Base::Module(module) => match self.look_up(module, name, depth) {
+                found if found.is_empty() && facts.family == Family::Dart => {
+                    let found = self.member_of_prefix(facts, reference, depth);
+                    found.unwrap_or_else(Found::unknown)
+                }
                 found if found.is_empty() => Found::unknown(),
                 syms => Found {
                     syms,
@@ -732,6 +688,10 @@ impl<'v> Linker<'v> {
                     && let Some(found) = self.extension(facts, *def, reference, depth) =>
             {
                 found
+            }
+            Base::Class(def) | Base::Instance(def) if facts.family == Family::Lua => {
+                let syms = self.member_of_table(*def, reference, depth);
+                Found { syms, tier: of.tier }
             }
             Base::Class(def) if facts.has_aliases() => {
                 let syms = self.function_of(*def, reference, depth);

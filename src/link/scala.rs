@@ -44,8 +44,14 @@ impl Linker<'_> {
             return found;
         }
         let has_apply = || {
-            let objects = found.syms.iter().filter(|sym| is_object(sym)).filter_map(Sym::definition);
-            objects.into_iter().any(|of| !self.members_of(of, APPLY, depth).is_empty())
+            let objects = found
+                .syms
+                .iter()
+                .filter(|sym| is_object(sym))
+                .filter_map(Sym::definition);
+            objects
+                .into_iter()
+                .any(|of| !self.members_of(of, APPLY, depth).is_empty())
         };
         let means_object = match reference.kind {
             ReferenceKind::Type | ReferenceKind::Inherit => false,

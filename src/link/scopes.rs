@@ -36,6 +36,7 @@ impl Linker<'_> {
         let lexical = lexical.map(|found| match facts.globals() {
             Globals::Namespaces => self.as_generic(facts, reference, found),
             _ if facts.is_kotlin() => self.in_extension(facts, reference, found),
+            _ if facts.family == Family::Lua => self.held(facts, reference, found, depth),
             _ => found,
         });
         if reference.kind != ReferenceKind::Call
@@ -47,8 +48,11 @@ impl Linker<'_> {
         if facts.family == Family::C {
             return self.bare_in_c(facts, reference, lexical);
         }
-        if let Some(found) = lexical.filter(|found| !found.syms.is_empty()) {
+        if let Some(found) = lexical.filter(|found| !found.syms.is_empty() || found.tier == Tier::Unknown) {
             return found;
+        }
+        if facts.family == Family::Dart {
+            return self.name_in_dart(facts, reference, depth);
         }
         if facts.globals() != Globals::None {
             return self.global(facts, reference, depth);
@@ -236,6 +240,8 @@ impl Linker<'_> {
                 scope(Sym::This(found.syms.first()?.definition()?))
             }
             (Family::Java, "self") if facts.is_scala() => None,
+            (Family::Dart, "self") | (Family::Lua, "this" | "super") => None,
+            (Family::Lua, "self") => scope(Sym::This(facts.def(facts.table_around(at)?))),
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (_, "super") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             _ => None,
@@ -287,7 +293,8 @@ impl Linker<'_> {
         let size = visible.as_ref().map_or(usize::MAX, |(size, _)| *size);
         let is_python = facts.family == Family::Python;
         // A call means no variable.
-        let has_own_functions = facts.family == Family::Java && !facts.is_scala() || facts.globals() == Globals::Constants;
+        let has_own_functions =
+            facts.family == Family::Java && !facts.is_scala() || facts.globals() == Globals::Constants;
         let (import_size, _) = facts.imports_at(&reference.name, Some(reference.range.start));
         let scope = |syms| Found {
             syms,
@@ -300,6 +307,12 @@ impl Linker<'_> {
             // A function of Python can import and assign one name, or import and define it.
             if local_size == import_size && is_python {
                 return Some(Found::unknown());
+            }
+            // What a class inherits hides the variables around it.
+            let class = facts.enclosing_type(reference.range.start).filter(|_| facts.is_scala());
+            let is_outside = class.is_some_and(|of| facts.definitions[of as usize].range.len() < local_size);
+            if is_outside && let Some(found) = self.inherited(facts, reference, depth) {
+                return Some(found);
             }
             let local = Sym::Local(facts.file, binding);
             return Some(scope(vec![facts.local_definition(binding).map_or(local, Sym::Def)]));
@@ -343,7 +356,15 @@ impl Linker<'_> {
             let outer = definition.container.map(|outer| &facts.definitions[outer as usize]);
             let is_member = outer.is_some_and(|outer| outer.kind.is_type());
             let is_macro = definition.kind == DefinitionKind::Macro || usage.kind == Some(ReferenceKind::Macro);
-            let is_method_outside = definition.qualifier.is_some() && matches!(facts.family, Family::Go | Family::C);
+            let is_method_outside = match facts.family {
+                Family::Go | Family::C => definition.qualifier.is_some(),
+                Family::Lua => definition.qualifier.is_some() || definition.kind == DefinitionKind::Method,
+                // A constructor is called by the name of its type.
+                Family::Dart if definition.kind == DefinitionKind::Constructor => {
+                    usage.kind != Some(ReferenceKind::Call) || outer.is_none_or(|outer| outer.name != definition.name)
+                }
+                _ => false,
+            };
             let has_members = definition.kind.is_type() || definition.kind == DefinitionKind::Module;
             if !facts.is_name(index)
                 || is_path_segment && !has_members
@@ -356,12 +377,13 @@ impl Linker<'_> {
             {
                 continue;
             }
-            if facts.family == Family::JavaScript
-                && (!is_member && matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field)
-                    || facts
-                        .scope_of(index)
-                        .is_some_and(|scope| at < scope.start || scope.end <= at))
-            {
+            let has_blocks = matches!(facts.family, Family::JavaScript | Family::Dart | Family::Lua);
+            let is_value = !is_member && matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field);
+            let is_hidden = || {
+                let scope = facts.scope_of(index);
+                scope.is_some_and(|scope| at < scope.start || scope.end <= at)
+            };
+            if facts.family == Family::JavaScript && is_value || has_blocks && is_hidden() {
                 continue;
             }
             let size = outer.map_or(usize::MAX, |outer| outer.range.len());
@@ -589,7 +611,7 @@ impl Linker<'_> {
 
 /// Returns the local variable or parameter that a reference can mean in the innermost scope that has any, and the length
 /// of that scope. In JavaScript, a variable with a function is a definition, in a block like any other.
-fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
+pub(super) fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usize, u32)> {
     let at = reference.range.start;
     let is_path_segment = facts.is_path_segment(reference);
     let locals = facts.bindings_near(&reference.name, at).filter(|(index, binding)| {

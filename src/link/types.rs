@@ -184,11 +184,11 @@ impl Ty {
         self
     }
 
-    /// Returns true if nothing is known of the members: the type is a tuple, of which a part may be meant, or has the
-    /// name of a type parameter, a capital letter and perhaps a digit.
+    /// Returns true if nothing is known of the members: the type is `dynamic` or a tuple, of which a part may be meant, or
+    /// has the name of a type parameter, a capital letter and perhaps a digit.
     pub(super) fn is_undetermined(&self) -> bool {
         let Base::Outer(name) = &self.base else { return false };
-        if name.eq_ignore_ascii_case("tuple") {
+        if name.eq_ignore_ascii_case("tuple") || name == "dynamic" {
             return true;
         }
         let mut letters = name.chars();
@@ -340,7 +340,9 @@ impl Linker<'_> {
                 let of = self.aliased(def, depth).unwrap_or(def);
                 Some(Ty::new(Base::Class(of), Tier::Receiver))
             }
-            _ if facts.holds_members(def.index) => Some(Ty::new(Base::Class(def), Tier::Receiver)),
+            _ if facts.holds_members(def.index) || facts.is_table(def.index) => {
+                Some(Ty::new(Base::Class(def), Tier::Receiver))
+            }
             DefinitionKind::Module if facts.family == Family::Rust => {
                 let module = if !facts.is_declared_module(def.index) {
                     Module::Items {
@@ -511,6 +513,10 @@ impl Linker<'_> {
     pub(super) fn result(&self, def: DefId, this: Option<&Ty>, depth: u8) -> Option<Ty> {
         let depth = deeper(depth)?;
         let facts = self.facts(def.file)?;
+        if facts.family == Family::Dart && facts.has_kind(def.index, DefinitionKind::Constructor) {
+            let of = facts.definitions[def.index as usize].container?;
+            return Some(Ty::new(Base::Instance(facts.def(of)), Tier::Return));
+        }
         let binding = facts.binding_of(def.index).map(|index| &facts.bindings[index as usize]);
         if let Some(binding) = binding.filter(|binding| !binding.declared.is_empty()) {
             let own = heads(&facts, binding.declared)

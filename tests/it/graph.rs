@@ -1330,10 +1330,10 @@ fn no_test_is_certain_only_if_nothing_may_mean_the_change() {
 fn imports_that_cannot_be_resolved_are_counted_by_language() {
     let repo = TestRepo::new(
         "
-        //- lib/app.lua
-        local util = require(\"lib.util\")
-        //- lib/util.lua
-        local function help() return 1 end
+        //- lib/App.hs
+        import Util
+        //- lib/Util.hs
+        help = 1
         //- lib/app.rb
         require_relative \"util\"
         //- lib/util.rb
@@ -1345,8 +1345,8 @@ fn imports_that_cannot_be_resolved_are_counted_by_language() {
         int f(void);
         ",
     );
-    let importers = graph(&repo, &["importers", "lib/util.lua", "--json"]).expect(2).json();
-    assert_eq!(importers["unknown_by_language"]["lua"], 1, "{importers}");
+    let importers = graph(&repo, &["importers", "lib/Util.hs", "--json"]).expect(2).json();
+    assert_eq!(importers["unknown_by_language"]["haskell"], 1, "{importers}");
     assert_eq!(importers["uncertain"], true);
     let of_ruby = graph(&repo, &["importers", "lib/util.rb", "--json"]).expect(0).json();
     assert_eq!(
@@ -1357,6 +1357,6 @@ fn imports_that_cannot_be_resolved_are_counted_by_language() {
     let of_c = graph(&repo, &["importers", "a.h", "--json"]).expect(0).json();
     assert_eq!((&of_c["total"], &of_c["unknown"]), (&1.into(), &0.into()), "{of_c}");
     let cycles = graph(&repo, &["cycles"]).expect(2).text();
-    assert!(cycles.ends_with("1 not resolved (lua 1)\n"), "{cycles}");
+    assert!(cycles.ends_with("1 not resolved (haskell 1)\n"), "{cycles}");
     graph(&repo, &["importers", "a.c"]).expect(1);
 }

@@ -6,9 +6,9 @@ use super::text::{import_of, imported, is_screaming, unquoted, without_quotes};
 use super::standard::Standard;
 use super::{Language, Profile, Structure};
 use crate::extract::rules::{
-    Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of,
+    Bound, Grammar, Leaf, Named, Role, Rule, SignatureFrom, Zone, call, define, on, path, range_of, same,
 };
-use crate::extract::types::{DefinitionKind, Import};
+use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -36,8 +36,106 @@ const RULES: &[Rule] = &[
     on(&["function_call"], call("name")),
     on(&["dot_index_expression"], path("table", "field")),
     on(&["method_index_expression"], path("table", "method")),
+    on(SCOPES, Role::Scope),
+    on(&["parameters"], Role::BindBy(parameters)),
+    on(&["variable_declaration"], Role::BindBy(locals)),
+    on(&["function_declaration"], Role::BindBy(local_function)),
+    on(&["assignment_statement"], Role::BindBy(set)),
+    on(&["for_generic_clause", "for_numeric_clause"], Role::BindBy(iterated)),
+    on(&["return_statement"], Role::BindBy(returned)),
+    on(&["field"], Role::BindBy(returned_field)),
+    on(&["field"], Role::FieldZone("name", Zone::Label)),
+    on(&["parenthesized_expression"], same("")),
+    on(&["string"], Role::Literal(Literal::String)),
+    on(&["number"], Role::Literal(Literal::Float)),
+    on(&["true", "false"], Role::Literal(Literal::Boolean)),
+    on(&["nil"], Role::Literal(Literal::Null)),
     on(&["identifier"], Role::Leaf(Leaf::Name)),
 ];
+
+/// Node kinds in which names are bound.
+const SCOPES: &[&str] = &["block", "for_statement", "function_declaration", "function_definition", "repeat_statement"];
+
+fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let names = children(node).into_iter().filter(|name| name.kind() == "identifier");
+    found.extend(names.map(|name| Bound::new(BindingKind::Parameter, name)));
+}
+
+/// Returns the names on the left of an assignment, with their values.
+fn pairs<'t>(cx: &Cx<'_, 't>, assignment: Node<'t>) -> Vec<(Node<'t>, Option<Node<'t>>)> {
+    let Some(left) = child_of_kind(assignment, "variable_list") else { return Vec::new() };
+    let mut cursor = left.walk();
+    let names: Vec<Node<'t>> = left.children_by_field_name("name", &mut cursor).collect();
+    let mut values = child_of_kind(assignment, "expression_list").map(children).unwrap_or_default();
+    values.retain(|value| value.kind() != "comment");
+    let value = |at: usize| values.get(at).map(|value| table_of(cx, *value));
+    names.into_iter().enumerate().map(|(at, name)| (name, value(at))).collect()
+}
+
+/// Returns the table whose functions `setmetatable(table, class)` has: the class, or the table if the class is none.
+fn table_of<'t>(cx: &Cx<'_, 't>, value: Node<'t>) -> Node<'t> {
+    let is_set = value.kind() == "function_call" && field(value, "name").is_some_and(|name| cx.text(name) == "setmetatable");
+    let arguments = field(value, "arguments").filter(|_| is_set).map(children).unwrap_or_default();
+    match arguments.as_slice() {
+        [table, class] if table.kind() == "table_constructor" && class.kind() == "identifier" => *class,
+        [table, _] => *table,
+        _ => value,
+    }
+}
+
+/// Adds the names of `local a, b = c, d`.
+fn locals<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let assignment = child_of_kind(node, "assignment_statement").unwrap_or(node);
+    let named = pairs(cx, assignment).into_iter();
+    found.extend(named.map(|(name, value)| Bound::new(BindingKind::Local, name).to(value)));
+}
+
+/// Adds the name of a local function, which its block sees.
+fn local_function<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let name = field(node, "name").filter(|_| cx.text(node).starts_with("local"));
+    found.extend(name.map(|name| Bound::new(BindingKind::Definition, name)));
+}
+
+/// Adds what is set to a variable or a field of a table.
+fn set<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    if cx.parent_kind() == "variable_declaration" {
+        return;
+    }
+    for (name, value) in pairs(cx, node) {
+        let field = field(name, "field").filter(|_| name.kind() == "dot_index_expression");
+        let is_name = value.is_some_and(|value| matches!(value.kind(), "identifier" | "dot_index_expression"));
+        match field {
+            Some(field) if is_name => found.push(Bound::new(BindingKind::Export, field).to(value)),
+            None if name.kind() == "identifier" => found.push(Bound::new(BindingKind::Export, name).to(value)),
+            _ => {}
+        }
+    }
+}
+
+fn iterated<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let list = child_of_kind(node, "variable_list").map(children);
+    let names = list.unwrap_or_else(|| field(node, "name").into_iter().collect());
+    found.extend(names.into_iter().filter(|name| name.kind() == "identifier").map(|name| Bound::new(BindingKind::Local, name)));
+}
+
+/// Adds the value that a file returns.
+fn returned<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    if cx.parent_kind() == "chunk" {
+        let value = child_of_kind(node, "expression_list").and_then(|list| list.named_child(0));
+        found.push(Bound::new(BindingKind::Return, node).to(value.map(|value| table_of(cx, value))));
+    }
+}
+
+/// Adds a field of the table that a file returns.
+fn returned_field<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let is_returned = cx.ancestor(2).is_some_and(|outer| outer.kind() == "return_statement")
+        && cx.ancestor(3).is_some_and(|outer| outer.kind() == "chunk");
+    let name = field(node, "name").filter(|name| is_returned && name.kind() == "identifier");
+    let value = field(node, "value").filter(|value| matches!(value.kind(), "identifier" | "dot_index_expression"));
+    if let (Some(name), Some(value)) = (name, value) {
+        found.push(Bound::new(BindingKind::Export, name).to(Some(value)));
+    }
+}
 
 /// Finds the name in `function M.send()` and `function Uploader:upload()`, with the table as its qualifier.
 fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {

@@ -62,7 +62,13 @@ impl<'t> Walker<'_, 't> {
         }
         let (arguments, n_behind) = self.arguments_of(node);
         // The arguments can be one block.
-        let n_in = |list: Node<'t>| if list.kind().ends_with("block") { 1 } else { list.named_child_count() };
+        let n_in = |list: Node<'t>| {
+            if list.kind().ends_with("block") {
+                1
+            } else {
+                list.named_child_count()
+            }
+        };
         let n_arguments = arguments.map(n_in);
         let n_arguments = n_arguments.or((n_behind > 0).then_some(0));
         let n_arguments = n_arguments.map(|n| (n + n_behind).min(255) as u8);
