@@ -156,7 +156,7 @@ impl Facts {
         for (index, definition) in facts.definitions.iter().enumerate() {
             let index = index as u32;
             facts.defined.entry(definition.name.clone()).or_default().push(index);
-            if family == Family::Php && (definition.kind.is_callable() || definition.kind.is_type()) {
+            if family == Family::Php && (definition.kind == DefinitionKind::Function || definition.kind.is_type()) {
                 let name = definition.name.to_ascii_lowercase();
                 facts.folded.entry(name).or_default().push(index);
             }

@@ -276,10 +276,6 @@ impl Linker<'_> {
         let find = || {
             let mut other = Vec::new();
             let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
-            // Constants of PHP differ in case from methods.
-            if usage.kind == Some(ReferenceKind::Member) {
-                other.retain(|of| self.definition(*of).is_some_and(|of| of.name == name));
-            }
             if usage.kind == Some(ReferenceKind::Type) {
                 other.retain(|of| !self.is_constructor(*of));
             }

@@ -151,7 +151,11 @@ impl Linker<'_> {
             ReferenceKind::Type | ReferenceKind::Inherit | ReferenceKind::Attribute
         );
         let is_type = |of: &DefId| self.definition(*of).is_some_and(|of| of.kind.is_type());
-        found.into_iter().filter(|of| !must_be_type || is_type(of)).collect()
+        // The name of an argument, as in `f(level: 1)`, can differ only in case from that of a type.
+        let is_written = |of: &DefId| self.definition(*of).is_some_and(|of| of.name == reference.name);
+        let is_value = reference.kind == ReferenceKind::Value;
+        let is_possible = |of: &DefId| (!must_be_type || is_type(of)) && (!is_value || is_written(of));
+        found.into_iter().filter(is_possible).collect()
     }
 
     /// Of several definitions of a full name, returns the one in the file that the autoloader would read: the one whose

@@ -314,6 +314,10 @@ impl Linker<'_> {
             if is_outside && let Some(found) = self.inherited(facts, reference, depth) {
                 return Some(found);
             }
+            let has_bases = class.is_some_and(|of| !facts.bases(of).is_empty());
+            if is_outside && has_bases && reference.kind == ReferenceKind::Call {
+                return Some(Found::unknown());
+            }
             let local = Sym::Local(facts.file, binding);
             return Some(scope(vec![facts.local_definition(binding).map_or(local, Sym::Def)]));
         }
