@@ -140,6 +140,10 @@ impl Linker<'_> {
         let Some(facts) = self.facts(file) else {
             return Vec::new();
         };
+        // These look through what they take from others themselves.
+        if matches!(facts.family, Family::Dart | Family::Lua) {
+            return Vec::new();
+        }
         let is_rust = facts.family == Family::Rust;
         let stars = facts.stars().filter(|import| {
             let is_own = !is_rust || inline_module(&facts, import.range.start) == of;

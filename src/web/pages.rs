@@ -217,7 +217,7 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
 
 fn missing(target: &Target) -> OpError {
     OpError::new(
-        format!("{} is not in {}", target.place.path, target.place.revision),
+        format!("{} is not in {}", about(target), target.place.revision),
         "its history says where it last was",
     )
 }
@@ -272,6 +272,9 @@ fn search(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
 /// A definition: its text, what calls it, what it calls, and its last changes.
 fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
     let symbol = request::<Symbol>(json!({"id": id, "include": ["body", "docs"]}))?.run(ask)?;
+    if symbol.rows.is_empty() {
+        return Err(missing(target));
+    }
     if target.parameter("format") == Some("json") {
         return json_of(symbol.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
     }

@@ -301,7 +301,11 @@ fn failed(target: &Target, problem: &OpError) -> Response {
         @if let Some(hint) = &problem.hint.shell { p { (visible(hint)) } }
         ul {
             @if !place.path.is_empty() {
-                li { a href=(target.link("history", &place.revision, &place.path)) { "history of " (visible(&place.path)) } }
+                @let history = match target.parameter("name") {
+                    Some(name) => target.with_name("history", &place.path, name),
+                    None => target.link("history", &place.revision, &place.path),
+                };
+                li { a href=(history) { "history" } }
             }
             li { a href=(target.link("tree", &place.revision, "")) { "all files" } }
             li { a href=(target.link("tree", "WORKTREE", "")) { "the files on disk" } }
