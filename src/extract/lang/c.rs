@@ -31,7 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
 };
 
 pub(super) const RULES: &[Rule] = &[
-    on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).role()),
+    on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).ends_functions().role()),
     on(
         &["function_definition", "declaration", "field_declaration"],
         Role::Mention(macro_before_function),

@@ -26,6 +26,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_implicit_this: true,
         has_package_clause: true,
         standard: Standard::CSHARP,
+        run_by_name: "CompareTo Deconstruct Dispose DisposeAsync Equals GetEnumerator GetHashCode MoveNext ToString",
         extensions: Extensions::Anywhere,
         has_capital_values: true,
         globals: Globals::Namespaces,

@@ -24,6 +24,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_implicit_this: true,
         has_package_clause: true,
         standard: Standard::DART,
+        run_by_name: "call compareTo current hashCode iterator moveNext noSuchMethod toString",
         extensions: Extensions::Blocks,
         ..Profile::C_LIKE
     },

@@ -17,7 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["ex", "exs"],
     file_names: &[],
     interpreters: &["elixir"],
-    profile: Profile { has_overloads: true, standard: Standard::ELIXIR, globals: Globals::Aliases, ..Profile::HASH },
+    profile: Profile { has_overloads: true, standard: Standard::ELIXIR, globals: Globals::Aliases, run_by_name: "child_spec code_change handle_call handle_cast handle_continue handle_info init start start_link terminate", ..Profile::HASH },
     structure: Structure::Grammar(&Grammar::new("elixir", &[RULES])),
 };
 

@@ -26,6 +26,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_implicit_this: true,
         has_package_clause: true,
         standard: Standard::KOTLIN,
+        run_by_name: "compareTo contains dec div equals get getValue hasNext hashCode inc invoke iterator minus minusAssign next not plus plusAssign provideDelegate rangeTo rem set setValue times toString unaryMinus unaryPlus",
         extensions: Extensions::Receivers,
         implicit_names: "field it",
         ..Profile::C_LIKE

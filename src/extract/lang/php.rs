@@ -26,6 +26,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_package_clause: true,
         is_script: true,
         standard: Standard::PHP,
+        run_by_name: "count current getIterator jsonSerialize key next offsetExists offsetGet offsetSet offsetUnset rewind valid",
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(&Grammar::new("php", &[RULES]).tests(is_test).rooted_by(b'\\')),

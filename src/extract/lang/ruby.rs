@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rb", "rake", "gemspec", "ru", "podspec", "thor", "jbuilder", "rbi"],
     file_names: &["Rakefile", "Gemfile", "Guardfile", "Capfile", "Vagrantfile", "Podfile", "Fastfile", "Brewfile"],
     interpreters: &["ruby", "rake", "jruby"],
-    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, globals: Globals::Constants, implicit_names: "it", ..Profile::HASH },
+    profile: Profile { has_implicit_this: true, is_script: true, standard: Standard::RUBY, extensions: Extensions::Anywhere, globals: Globals::Constants, implicit_names: "it", run_by_name: "call coerce each eql? extended hash included inherited inspect method_missing prepended respond_to_missing? to_ary to_proc to_s to_str", ..Profile::HASH },
     structure: Structure::Grammar(
         &Grammar::new("ruby", &[RULES])
             .tests(is_test)

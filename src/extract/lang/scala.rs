@@ -25,6 +25,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_implicit_this: true,
         has_package_clause: true,
         standard: Standard::SCALA,
+        run_by_name: "apply equals flatMap foreach hashCode map toString unapply unapplySeq update withFilter",
         extensions: Extensions::Anywhere,
         ..Profile::C_LIKE
     },

@@ -23,6 +23,7 @@ pub(super) const LANGUAGE: Language = Language {
         has_overloads: true,
         has_implicit_this: true,
         standard: Standard::SWIFT,
+        run_by_name: "deinit subscript",
         extensions: Extensions::Blocks,
         globals: Globals::Modules,
         implicit_names: "error newValue oldValue",

@@ -17,6 +17,9 @@ pub(crate) struct Define {
     /// True if adjacent nodes with the same name and number of parameters are clauses of one definition, as in Haskell
     /// and Elixir.
     pub(crate) is_clause: bool,
+    /// True if the language has no such definition inside a function. One that seems to be inside comes after a brace that
+    /// the parser misses, such as one in a macro.
+    pub(crate) ends_functions: bool,
     /// Counts the parameters.
     pub(crate) arity: Option<ArityFn>,
 }
@@ -78,6 +81,7 @@ pub(crate) const fn define(kind: DefinitionKind) -> Define {
         doc: None,
         includes_locals: true,
         is_clause: false,
+        ends_functions: false,
         arity: None,
     }
 }
@@ -128,6 +132,12 @@ impl Define {
     /// Excludes definitions inside functions, which are local variables.
     pub(crate) const fn not_local(mut self) -> Self {
         self.includes_locals = false;
+        self
+    }
+
+    /// Ends the functions around the definition where it begins.
+    pub(crate) const fn ends_functions(mut self) -> Self {
+        self.ends_functions = true;
         self
     }
 

@@ -190,9 +190,18 @@ impl<'t> Walker<'_, 't> {
         {
             return Some(joined);
         }
-        let container = self.frames.last().map_or(NONE, |frame| frame.owner);
+        let mut container = self.frames.last().map_or(NONE, |frame| frame.owner);
+        while define.ends_functions
+            && let Some(outer) = self
+                .definitions
+                .get_mut(container as usize)
+                .filter(|outer| outer.kind.is_callable())
+        {
+            outer.range.end = outer.range.end.min(shape.range.start);
+            container = outer.container.unwrap_or(NONE);
+        }
         let kind = self.named[i].kind.unwrap_or(define.kind);
-        let kind = kind.within(self.owner().map(|owner| owner.kind));
+        let kind = kind.within(self.definitions.get(container as usize).map(|owner| owner.kind));
         self.definitions.push(Definition {
             name,
             kind,

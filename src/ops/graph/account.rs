@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Lookup;
 use crate::artifact::SkipReason;
+use crate::extract::{self, DefinitionKind};
 use crate::link::{DefId, Linker, Mentions, Site};
 use crate::model::count::count;
 use crate::ops::question::Question;
@@ -36,6 +37,9 @@ pub(super) struct Account {
     /// Number of references to members that the target overrides, if none means the target alone.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) of_overridden: usize,
+    /// True if there are no results, but the target may run without being named.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) may_run_unseen: bool,
     /// Number of mentions of the name that mean something else in the repository.
     pub(super) elsewhere: usize,
     /// Number of references that mean something outside of the repository.
@@ -101,7 +105,7 @@ impl Account {
 
     /// Returns true if there are no certain results, but there could be some.
     pub(super) fn is_uncertain(&self) -> bool {
-        self.total == 0 && self.n_possible() > 0
+        self.total == 0 && (self.n_possible() > 0 || self.may_run_unseen)
     }
 
     /// Describes the totals in one line. `noun` names a result.
@@ -111,6 +115,9 @@ impl Account {
             _ => format!("{} with the name searched", count(self.searched_files, "file")),
         };
         let mut parts = vec![match self.total {
+            0 if self.n_possible() == 0 && self.may_run_unseen => {
+                format!("no {noun} names it, but it may run without; {looked_at}")
+            }
             0 if self.is_uncertain() => format!("no certain {noun}s; {} possible; {looked_at}", self.n_possible()),
             0 => format!("no {noun}; {looked_at}"),
             total => {
@@ -208,4 +215,50 @@ pub(super) fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, 
             && !known.contains(&(*at as u32))
     };
     Ok(memchr::memmem::find_iter(&bytes, name).filter(is_mention).count())
+}
+
+/// Functions that languages run by their name, besides `main` and those in their profiles.
+const RUN_BY_NAME: &[&str] = &[
+    "init",
+    "TestMain",
+    "deinit",
+    "finalize",
+    "equals",
+    "hashCode",
+    "toString",
+    "compareTo",
+    "clone",
+    "toJSON",
+    "valueOf",
+];
+
+/// Returns true if a function or member may run without a call that names it: the language, a test runner or a framework runs
+/// it by its name, it is a member of a value that others see, or it runs through another definition.
+pub(super) fn may_run_unseen(view: &View, linker: &Linker<'_>, of: DefId) -> bool {
+    let Some(definition) = linker.definition(of) else {
+        return false;
+    };
+    let name = definition.name.as_str();
+    let profile = extract::profile(view.lang(of.file));
+    let is_magic = name.starts_with("__") && (name.ends_with("__") || profile.has_dollar);
+    let is_operator = !name.contains(|letter: char| letter.is_alphanumeric() || letter == '_');
+    let outer = definition
+        .container
+        .and_then(|index| linker.definition(DefId { file: of.file, index }));
+    let is_in_value = definition.kind == DefinitionKind::Method
+        && outer.is_none_or(|outer| !outer.kind.is_type())
+        && is_script(view, of.file);
+    is_magic
+        || is_operator
+        || RUN_BY_NAME.contains(&name)
+        || profile.runs(name)
+        || definition.kind == DefinitionKind::Constructor
+        || is_in_value
+        || linker.may_run_through_another(of)
+}
+
+/// Returns true for JavaScript and TypeScript.
+pub(super) fn is_script(view: &View, file: FileId) -> bool {
+    let name = extract::language(view.lang(file)).map_or("", |language| language.name);
+    matches!(name, "javascript" | "typescript" | "tsx")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::account::Account;
+use super::account::{Account, may_run_unseen};
 use super::facts::{EdgeFacts, GraphFacts, PathFacts};
 use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
@@ -120,6 +120,7 @@ impl Lookup<'_> {
         }
         if walk.account.total == 0 {
             walk.account.of_overridden = self.of_overridden(of, is_meant)?;
+            walk.account.may_run_unseen = may_run_unseen(self.question.view(), self.linker, of);
         }
         Ok(())
     }

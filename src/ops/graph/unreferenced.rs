@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Lookup;
-use super::account::in_text;
+use super::account::{in_text, is_script, may_run_unseen};
 use super::edges::called;
 use super::facts::{GraphFacts, UnreferencedFacts};
 use super::impact::is_test;
@@ -59,20 +59,6 @@ const PASSIVE_MARKS: &[&str] = &[
     "typing",
     "warn",
     "wraps",
-];
-/// Functions that a language runs by their name, besides `main`.
-const RUN_BY_NAME: &[&str] = &[
-    "init",
-    "TestMain",
-    "deinit",
-    "finalize",
-    "equals",
-    "hashCode",
-    "toString",
-    "compareTo",
-    "clone",
-    "toJSON",
-    "valueOf",
 ];
 
 /// Why code outside of the repository may run a definition, or that nothing is known to run it.
@@ -389,13 +375,11 @@ impl Scan<'_> {
                 Reason::Marked(mark)
             };
         }
-        let is_magic = name.starts_with("__") && name.ends_with("__") || RUN_BY_NAME.contains(&name);
-        if is_magic
-            || name == "_"
-            || self.is_in_value(found, definitions)
+        let is_unseen = may_run_unseen(self.sources.view(), self.linker, of);
+        if name == "_"
+            || is_unseen
+            || self.is_qualified_in_script(definition, found.file)
             || self.linker.is_imported_too(of)
-            || definition.kind == DefinitionKind::Constructor
-            || self.linker.may_run_through_another(of)
         {
             return Reason::Implicit;
         }
@@ -454,13 +438,9 @@ impl Scan<'_> {
         is_visible
     }
 
-    /// Returns true for a function that is a part of a value in JavaScript: of an object, or assigned to a member.
-    fn is_in_value(&self, found: &FoundDefinition, definitions: &[extract::Definition]) -> bool {
-        let definition = &definitions[found.index as usize];
-        let is_script = matches!(self.language(found.file), "javascript" | "typescript" | "tsx");
-        let container = definition.container.map(|outer| definitions[outer as usize].kind);
-        let is_of_value = definition.kind == DefinitionKind::Method && container.is_none_or(|outer| !outer.is_type());
-        is_script && (is_of_value || definition.qualifier.is_some())
+    /// Returns true for a member that a script adds to a value: `value.name = …`.
+    fn is_qualified_in_script(&self, definition: &extract::Definition, file: FileId) -> bool {
+        definition.qualifier.is_some() && is_script(self.sources.view(), file)
     }
 
     fn language(&self, file: FileId) -> &'static str {
