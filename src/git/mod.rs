@@ -62,7 +62,7 @@ pub use host::origin_host;
 pub use known_files::KnownFiles;
 pub use line_diff::{LineHunk, diff_lines, unified_diff, unified_diff_bytes};
 pub use mailmap::ConfiguredMailmaps;
-pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind};
+pub use open::{ObjectFormat, OpenError, Repository, RepositoryKind, shell_quoted};
 pub use operation::is_in_operation;
 pub use reader::{MAX_OBJECT_BYTES, ObjectError, ObjectReader};
 pub use refs::{Head, Ref, RefError, RefKind};

@@ -562,6 +562,7 @@ fn has_promisor(config: &gix::config::File) -> bool {
     values.any(|value| !value.eq_ignore_ascii_case(b"false"))
 }
 
-pub(super) fn shell_quoted(text: &str) -> String {
+/// Quotes a text for a shell.
+pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -35,7 +35,7 @@ mod verify;
 
 pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, Stale, path_text};
 pub(crate) use blame::Blame;
-pub(crate) use diff::Diff;
+pub(crate) use diff::{Diff, SideOut};
 pub(crate) use docs::Docs;
 pub(crate) use edit::Edit;
 pub(crate) use gc::Gc;
@@ -51,7 +51,8 @@ pub(crate) use question::{About, Question, beside};
 pub(crate) use read::Read;
 pub(crate) use rename::Rename;
 pub(crate) use review::{
-    DefinitionRow, DocumentSite, OtherFileRow, Review, ReviewFacts, ReviewOwner, ReviewRow, Site, TogetherRow, markdown,
+    Consequence, DefinitionRow, DocumentSite, OtherFileRow, Review, ReviewFacts, ReviewOwner, ReviewRow, Site,
+    TogetherRow, markdown,
 };
 pub(crate) use run::Run;
 pub(crate) use search::{MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};

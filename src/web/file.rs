@@ -1,5 +1,7 @@
 //! The page of a file: its lines, in which names lead to what they mean, and its outline.
 
+use std::collections::HashSet;
+
 use maud::{Markup, PreEscaped, Render, html};
 
 use super::url::Target;
@@ -16,6 +18,8 @@ const BLOCK: usize = 500;
 const MAX_BYTES: usize = 8 << 20;
 /// Maximum length of a line in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
+/// Maximum number of definitions whose lines can be linked to after the first lines.
+const MAX_ANCHORS: usize = 4_000;
 /// Maximum number of definitions in the outline.
 const MAX_OUTLINE: usize = 300;
 
@@ -44,7 +48,7 @@ pub(super) fn content(target: &Target, links: &FileLinks) -> Markup {
                 pre { (PreEscaped(numbered(target, links, linked))) }
                 @for (at, block) in rest.chunks(BLOCK).enumerate() {
                     @let first = MAX_LINKED_LINES + at * BLOCK + 1;
-                    pre.block id={ "L" (first) } { (PreEscaped(plain(block, first))) }
+                    pre.block id={ "L" (first) } { (PreEscaped(plain(block, first, &links.definitions))) }
                 }
                 @if bytes.len() < links.bytes.len() {
                     p { "The rest of " (count(links.bytes.len(), "byte")) " is in " a href=(target.link("raw", &target.place.revision, &target.place.path)) { "raw" } "." }
@@ -59,7 +63,7 @@ pub(super) fn content(target: &Target, links: &FileLinks) -> Markup {
 }
 
 fn outline(target: &Target, definitions: &[DefinitionLink]) -> Markup {
-    let shown = definitions.iter().filter(|definition| definition.depth < 3);
+    let shown: Vec<&DefinitionLink> = definitions.iter().filter(|definition| definition.depth < 3).collect();
     let name = |definition: &DefinitionLink| {
         let (_, name) = definition.id.split_once('#').unwrap_or(("", &definition.id));
         visible(name.rsplit('.').next().unwrap_or_default()).into_owned()
@@ -69,13 +73,13 @@ fn outline(target: &Target, definitions: &[DefinitionLink]) -> Markup {
             details open {
                 summary { "Outline" }
                 ul {
-                    @for definition in shown.take(MAX_OUTLINE) {
+                    @for definition in shown.iter().take(MAX_OUTLINE) {
                         li class={ "depth" (definition.depth) } {
                             a href={ "#L" (definition.line) } title=(visible(definition.kind)) { (name(definition)) }
                             " " a.faint href=(target.definition(&definition.id)) aria-label={ "relations of " (name(definition)) } { "↗" }
                         }
                     }
-                    @if definitions.len() > MAX_OUTLINE { li.faint { (definitions.len() - MAX_OUTLINE) " more" } }
+                    @if shown.len() > MAX_OUTLINE { li.faint { (shown.len() - MAX_OUTLINE) " more" } }
                 }
             }
         }
@@ -131,11 +135,22 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
     text
 }
 
-fn plain(lines: &[&[u8]], first: usize) -> String {
+/// Returns lines with their numbers. Only lines with definitions can be linked to.
+fn plain(lines: &[&[u8]], first: usize, definitions: &[DefinitionLink]) -> String {
+    let starts: HashSet<usize> = definitions
+        .iter()
+        .take(MAX_ANCHORS)
+        .map(|definition| definition.line as usize)
+        .collect();
     let mut text = String::new();
     for (number, line) in (first..).zip(lines) {
         let line = line.trim_ascii_end();
-        html! { (number) " " (shown(&line[..line.len().min(MAX_LINE_BYTES)])) "\n" }.render_to(&mut text);
+        let line = shown(&line[..line.len().min(MAX_LINE_BYTES)]);
+        let id = (number != first && starts.contains(&number)).then(|| format!("L{number}"));
+        match id {
+            Some(id) => html! { a id=(id) { (number) } " " (line) "\n" }.render_to(&mut text),
+            None => html! { (number) " " (line) "\n" }.render_to(&mut text),
+        }
     }
     text
 }

@@ -19,16 +19,15 @@ pub(super) struct Content {
     pub(super) title: String,
     pub(super) body: Markup,
     pub(super) provenance: Option<ProvenanceOut>,
+    /// The link under which the page stays as it is.
+    pub(super) permanent: Option<String>,
 }
 
 /// Returns a page about a repository.
 pub(super) fn page(target: &Target, content: &Content) -> String {
     let place = &target.place;
     let provenance = content.provenance.as_ref();
-    let commit = provenance
-        .and_then(ProvenanceOut::commit)
-        .filter(|_| !matches!(place.revision.as_str(), "WORKTREE" | "INDEX"));
-    let permanent = commit.map(|commit| target.at(commit));
+    let permanent = &content.permanent;
     let incomplete = provenance.map(ProvenanceOut::incomplete_because).unwrap_or_default();
     let is_building = incomplete
         .iter()
@@ -39,7 +38,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
         html lang="en" {
             head {
                 (head(&content.title))
-                @if let Some(link) = &permanent { link rel="canonical" href=(link); }
+                @if let Some(link) = permanent { link rel="canonical" href=(link); }
                 @if is_building { meta http-equiv="refresh" content="3"; }
             }
             body {
@@ -66,7 +65,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                             " " a href=(target.link("raw", &place.revision, &place.path)) { "raw" }
                         }
                     }
-                    @if let Some(link) = &permanent { " " a href=(link) { "permalink" } }
+                    @if let Some(link) = permanent { " " a href=(link) { "permalink" } }
                 }
                 main id="main" {
                     h1 { (visible(&content.title)) }

@@ -14,14 +14,18 @@ use super::url::Target;
 use super::{Answer, file};
 use crate::model::unprintable::visible;
 use crate::ops::{
-    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, Search, Symbol,
-    file_links,
+    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, Search,
+    SideOut, Symbol, file_links,
 };
 use crate::query::Source;
 use crate::session::{OpError, Result};
 
 /// Maximum number of boxes in a column of a picture.
 const MAX_BOXES: usize = 20;
+/// Default maximum number of definitions, files and tests of a review.
+const MAX_REVIEWED: usize = 100;
+/// Maximum number of rows of an outline.
+const MAX_OUTLINED: usize = 1_500;
 /// Limit on what `raw` sends, in bytes.
 const MAX_RAW_BYTES: usize = 64 << 20;
 
@@ -36,7 +40,8 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     };
     match target.page.as_str() {
         "tree" => tree(ask, target),
-        "file" => self::file_page(ask, target),
+        "file" if path.is_empty() => tree(ask, target),
+        "file" => file_page(ask, target),
         "raw" => raw(ask, path),
         "def" => definition(ask, target, &id()),
         "at" => simple::<Symbol>(
@@ -47,7 +52,7 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         ),
         "search" => search(ask, target),
         "outline" => simple::<Outline>(
-            ask,
+            &limited(ask, MAX_OUTLINED),
             target,
             "Outline",
             json!({"at": path, "view": target.parameter("view")}),
@@ -110,12 +115,14 @@ fn shown(
     body: Markup,
     provenance: Option<crate::ops::ProvenanceOut>,
 ) -> Result<Answer> {
+    let permanent = permanent_link(target, provenance.as_ref());
     Ok(Answer::page(frame::page(
         target,
         &Content {
             title,
             body,
             provenance,
+            permanent,
         },
     )))
 }
@@ -152,7 +159,7 @@ fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     if folders.is_empty() && files.is_empty() && !path.is_empty() {
         return match question.view().find_text(path) {
             Some(_) => file_page(ask, target),
-            None => Err(missing(target)),
+            None => Err(missing(ask, target)),
         };
     }
     let revision = &target.place.revision;
@@ -177,7 +184,7 @@ fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         p {
             a href=(format!("{}?view=map", target.link("outline", revision, path))) { "most referred-to definitions" } " · "
             a href=(target.link("outline", revision, path)) { "outline" } " · "
-            a href=(target.link("history", revision, path)) { "history" } " · "
+            a href=(target.link("history", revision, if path.is_empty() { "." } else { path })) { "history" } " · "
             a href=(format!("{}?by=owner", target.link("blame", revision, path))) { "owners" }
         }
         ul.tree {
@@ -208,14 +215,18 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             .any(|(_, file)| file.path.starts_with(start.as_bytes()));
         return match is_folder {
             true => tree(ask, target),
-            false => Err(missing(target)),
+            false => Err(missing(ask, target)),
         };
     };
     let body = file::content(target, &links);
     shown(target, path.to_owned(), body, Some(links.provenance))
 }
 
-fn missing(target: &Target) -> OpError {
+fn missing(ask: &Ask<'_>, target: &Target) -> OpError {
+    let bytes = crate::model::without_placeholders(&target.place.path);
+    if ask.visibility().hides(&bytes) {
+        return OpError::hidden(&target.place.path);
+    }
     OpError::new(
         format!("{} is not in {}", about(target), target.place.revision),
         "its history says where it last was",
@@ -273,7 +284,7 @@ fn search(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
 fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
     let symbol = request::<Symbol>(json!({"id": id, "include": ["body", "docs"]}))?.run(ask)?;
     if symbol.rows.is_empty() {
-        return Err(missing(target));
+        return Err(missing(ask, target));
     }
     if target.parameter("format") == Some("json") {
         return json_of(symbol.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
@@ -406,8 +417,34 @@ fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let mut newer = target.clone();
     newer.place.revision.clone_from(&page.facts.to.reference);
     newer.page = "review".to_owned();
-    let base = LinkBase::own(newer.link("file", &newer.place.revision, ""));
+    let state = |side: &SideOut| match &side.commit {
+        Some(commit) if !matches!(side.reference.as_str(), "WORKTREE" | "INDEX") => commit.clone(),
+        _ => side.reference.clone(),
+    };
+    let (old, new) = (state(&page.facts.from), state(&page.facts.to));
+    let base = LinkBase::own(newer.link("file", &new, ""), newer.link("file", &old, ""));
     let body = review_body(&page, Some(&base));
     let title = format!("review {}", page.facts.range());
-    shown(&newer, title, body, page.provenance)
+    let n_rows = page.rows.len();
+    let body = html! {
+        (body)
+        @if target.parameter("n").is_none() && n_rows >= MAX_REVIEWED { p { a href=(format!("{}?n=0", newer.review(&old, &new))) { "show all" } } }
+    };
+    let permanent = Some(newer.review(&old, &new)).filter(|link| !link.contains("WORKTREE") && !link.contains("INDEX"));
+    let content = Content {
+        title,
+        body,
+        provenance: page.provenance,
+        permanent,
+    };
+    Ok(Answer::page(frame::page(&newer, &content)))
+}
+
+/// Returns the link to the page at the full commit id, if it is about a commit.
+fn permanent_link(target: &Target, provenance: Option<&crate::ops::ProvenanceOut>) -> Option<String> {
+    let is_moving = matches!(target.place.revision.as_str(), "WORKTREE" | "INDEX");
+    let commit = provenance
+        .and_then(crate::ops::ProvenanceOut::commit)
+        .filter(|_| !is_moving)?;
+    Some(target.at(commit))
 }

@@ -10,11 +10,12 @@ use super::url::encoded;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::{
-    DefinitionRow, DocumentSite, OtherFileRow, Page, ReachedOut, ReviewFacts, ReviewOwner, ReviewRow, Site, TogetherRow,
+    Consequence, DefinitionRow, DocumentSite, OtherFileRow, Page, ReachedOut, ReviewFacts, ReviewOwner, ReviewRow,
+    Site, TogetherRow,
 };
 
-/// Limit on the changed lines that a page contains, in bytes. The page stays below 3 MB.
-const MAX_DIFF_BYTES: usize = 1_200_000;
+/// Limit on the markup of changed lines that a page contains, in bytes. The page stays below 3 MB.
+const MAX_DIFF_BYTES: usize = 2_000_000;
 /// Number of changed lines above which the rest is folded.
 const MAX_LINES: usize = 60;
 /// Maximum length of a line in characters.
@@ -26,26 +27,34 @@ const MAX_BOXES: usize = 16;
 
 /// The start of links to files, such as `https://example.org/owner/name/blob/main`.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkBase(String);
+pub(crate) struct LinkBase {
+    new: String,
+    /// For files as they were before the change; `None` if they cannot be linked.
+    old: Option<String>,
+}
 
 impl LinkBase {
     /// Returns `None` for what is no `http` or `https` address.
     pub(crate) fn new(typed: &str) -> Option<Self> {
         let is_link = typed.starts_with("https://") || typed.starts_with("http://");
-        is_link.then(|| Self(format!("{}/", typed.trim_end_matches('/'))))
+        is_link.then(|| Self {
+            new: format!("{}/", typed.trim_end_matches('/')),
+            old: None,
+        })
     }
 
-    /// The links of a server of pages, which begin with this.
-    pub(super) fn own(start: String) -> Self {
-        Self(start)
+    /// The links of a server of pages to the newer and to the older state, which begin with these.
+    pub(super) fn own(new: String, old: String) -> Self {
+        Self { new, old: Some(old) }
     }
 
-    fn link(&self, path: &str, line: u32) -> String {
-        let link = format!("{}{}", self.0, encoded(path, "/"));
-        match line {
+    fn link(&self, path: &str, line: u32, is_old: bool) -> Option<String> {
+        let start = if is_old { self.old.as_ref()? } else { &self.new };
+        let link = format!("{start}{}", encoded(path, "/"));
+        Some(match line {
             0 => link,
             line => format!("{link}#L{line}"),
-        }
+        })
     }
 }
 
@@ -138,7 +147,7 @@ pub(super) fn review_body(page: &Page<ReviewFacts, ReviewRow>, base: Option<&Lin
         @if !rows.others.is_empty() {
             h2 { "Changed outside of definitions" }
             ul { @for row in &rows.others { li {
-                (row.change) " " (writer.place(&row.path, 0)) " " span.faint { (row.size()) }
+                (row.change) " " (writer.place_in(&row.path, 0, row.change == "deleted")) " " span.faint { (row.size()) }
                 @if let Some(from) = &row.from_path { " from " code { (visible(from)) } }
             } } }
         }
@@ -162,13 +171,18 @@ pub(super) fn review_body(page: &Page<ReviewFacts, ReviewRow>, base: Option<&Lin
 
 impl Writer<'_> {
     fn place(&self, path: &str, line: u32) -> Markup {
+        self.place_in(path, line, false)
+    }
+
+    /// Returns a place of the newer or the older state, with a link if there is one.
+    fn place_in(&self, path: &str, line: u32, is_old: bool) -> Markup {
         let shown = match line {
             0 => visible(path).into_owned(),
             line => format!("{}:{line}", visible(path)),
         };
         html! {
-            @match self.base {
-                Some(base) => { a href=(base.link(path, line)) rel="noreferrer" { code { (shown) } } }
+            @match self.base.and_then(|base| base.link(path, line, is_old)) {
+                Some(link) => { a href=(link) rel="noreferrer" { code { (shown) } } }
                 None => { code { (shown) } }
             }
         }
@@ -190,16 +204,18 @@ impl Writer<'_> {
 
     fn definition(&self, id: &str, row: &DefinitionRow) -> Markup {
         let sites: &[Site] = if row.may_break() { &row.unchanged } else { &[] };
+        // Callers of what is gone are those from before.
+        let is_old = row.consequence() == Consequence::Removed;
         let n_more = row.unchanged_callers.saturating_sub(sites.len());
         html! {
             details id=(id) open[!self.is_exclusive] name=[self.is_exclusive.then_some("definition")] {
                 summary { (Self::summary(row)) }
-                p { (self.place(&row.path, row.line)) }
+                p { (self.place_in(&row.path, row.line, is_old)) }
                 @if !sites.is_empty() {
                     p.breaks { "Did not change with it:" }
                     ul {
                         @for site in sites { li {
-                            (site.label()) " " (self.place(&site.path, site.line))
+                            (site.label()) " " (self.place_in(&site.path, site.line, is_old))
                             @if let Some(name) = &site.name { " " code { (visible(name)) } }
                         } }
                         @if n_more > 0 { li { (n_more) " more" } }
@@ -213,19 +229,21 @@ impl Writer<'_> {
     }
 
     fn diff(&self, diff: &str) -> Markup {
-        let room = self.room.get();
-        if diff.len() > room {
-            return html! { p.faint { "The changed lines are left out: the page would be too large." } };
-        }
-        self.room.set(room - diff.len());
         let lines: Vec<&str> = diff.lines().collect();
         let (first, rest) = lines.split_at(lines.len().min(MAX_LINES));
-        html! {
+        let room = self.room.get();
+        let markup = html! {
             pre tabindex="0" { (changed_lines(first)) }
-            @if !rest.is_empty() {
+            @if !rest.is_empty() && diff.len() < room {
                 details { summary { (count(rest.len(), "more line")) } pre tabindex="0" { (changed_lines(rest)) } }
             }
+        };
+        let n_bytes = markup.0.len();
+        if n_bytes > room {
+            return html! { p.faint { "The changed lines are left out: the page would be too large." } };
         }
+        self.room.set(room - n_bytes);
+        markup
     }
 
     fn tests(&self, facts: &ReviewFacts, tests: &[&ReachedOut]) -> Markup {
@@ -233,7 +251,7 @@ impl Writer<'_> {
             return html! {};
         }
         html! {
-            h2 id="tests" { (count(tests.len(), "test")) " to run" }
+            h2 id="tests" { (count(facts.impact.tests + facts.impact.possible_tests, "test")) " to run" }
             @for command in &facts.commands { pre tabindex="0" { (visible(command)) } }
             details open[!self.is_exclusive] {
                 summary { "Tests" }

@@ -134,7 +134,9 @@ fn repositories(hub: &Hub) -> BTreeMap<String, Option<PathBuf>> {
     if let Some(home) = &home {
         add(home, None);
     }
-    for folder in hub.below_roots(&AtomicBool::new(false)).folders {
+    let mut below = hub.below_roots(&AtomicBool::new(false)).folders;
+    below.dedup();
+    for folder in below {
         if Some(&folder) != home.as_ref() {
             add(&folder, Some(folder.clone()));
         }
@@ -239,7 +241,7 @@ async fn of_repository(
         pages::answer(&ask, &shared)
     };
     match blocking.run(std::future::pending(), TIME, work).await {
-        Outcome::Ended(Ok(answer)) => sent(answer, &target, headers),
+        Outcome::Ended(Ok(answer)) => sent(answer, headers),
         Outcome::Ended(Err(problem)) => failed(&target, &problem),
         Outcome::TooLong | Outcome::Cancelled => error(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -254,7 +256,7 @@ async fn of_repository(
     }
 }
 
-fn sent(answer: Answer, target: &Target, headers: &HeaderMap) -> Response {
+fn sent(answer: Answer, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", &blake3::hash(&answer.bytes).to_hex()[..32]);
     let is_known = headers
         .get(header::IF_NONE_MATCH)
@@ -262,7 +264,6 @@ fn sent(answer: Answer, target: &Target, headers: &HeaderMap) -> Response {
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let is_picture = answer.kind.starts_with("image/");
         let mut response = (StatusCode::OK, Body::from(answer.bytes)).into_response();
         response
             .headers_mut()
@@ -272,19 +273,9 @@ fn sent(answer: Answer, target: &Target, headers: &HeaderMap) -> Response {
                 header::CONTENT_SECURITY_POLICY,
                 HeaderValue::from_static("sandbox; default-src 'none'"),
             );
-            let place = if is_picture || answer.kind.starts_with("text/plain") {
-                "inline"
-            } else {
-                "attachment"
-            };
-            response
-                .headers_mut()
-                .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static(place));
         }
         response
     };
-    // What a full commit id names does not change, but what is known about it may.
-    let _ = target;
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
@@ -394,7 +385,8 @@ async fn entrance(server: &Server, method: &Method, request: Request) -> Respons
     if *method != Method::POST {
         return error(StatusCode::OK, "Who is there?", &code_form());
     }
-    let body = to_bytes(request.into_body(), MAX_CODE_BYTES).await.unwrap_or_default();
+    let body = tokio::time::timeout(TIME, to_bytes(request.into_body(), MAX_CODE_BYTES)).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let body = String::from_utf8_lossy(&body).into_owned();
     let sent = Target::parse("/", Some(&body));
     let code = sent

@@ -74,6 +74,16 @@ impl Target {
         )
     }
 
+    /// Returns the link to the review of the changes between two states.
+    pub(super) fn review(&self, old: &str, new: &str) -> String {
+        format!(
+            "/{}/-/review/{}..{}",
+            encoded(&self.repo, ""),
+            encoded(old, "/"),
+            encoded(new, "/")
+        )
+    }
+
     /// Returns the link to a line of a file at the revision of this page.
     pub(super) fn file(&self, path: &str, line: u32) -> String {
         let link = self.link("file", &self.place.revision, path);

@@ -290,6 +290,6 @@ fn long_files_have_few_elements() {
     let (status, page) = web.page("/repo/-/file/HEAD:long.py");
     assert_eq!(status, 200);
     assert!(page.matches('<').count() / 2 < 10_000, "{}", page.matches('<').count());
-    assert!(page.contains("100000 x = 1"));
+    assert!(page.contains("100000 x = 1") || page.contains(">100000</a> x = 1"));
     assert!(web.page("/repo/-/file/HEAD:wide.py").1.len() < 20_000);
 }

@@ -42,6 +42,9 @@ pub(crate) struct ReachedOut {
     pub(crate) kind: &'static str,
     pub(crate) path: String,
     pub(crate) line: u32,
+    /// The line in which it refers to the first definition in `via`.
+    #[serde(skip)]
+    pub(crate) use_line: u32,
     /// The id of the definition; null for code outside of definitions.
     pub(crate) id: Option<String>,
     /// The qualified name.
@@ -337,6 +340,7 @@ pub(crate) fn imports_of(question: &Question<'_>, linker: &Linker<'_>, of: DefId
             kind: "definition",
             path: path_of(question.view(), site.file),
             line,
+            use_line: line,
             id: None,
             name: None,
             depth: 1,
@@ -391,6 +395,7 @@ fn reached(
             kind: entry.kind,
             path: path_of(view, entry.file),
             line: name_line.unwrap_or(line),
+            use_line: line,
             id: found.map(|found| found.id.clone()),
             name: found.map(qualified),
             depth: reached.map_or(0, |reached| reached.depth),

@@ -142,7 +142,7 @@ fn add_documents(question: &Question<'_>, files: &[FileOut], definitions: &mut [
 }
 
 /// Returns a qualified name without the number that tells namesakes apart.
-fn without_number(name: &str) -> &str {
+pub(super) fn without_number(name: &str) -> &str {
     match name.rsplit_once('~') {
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => name,

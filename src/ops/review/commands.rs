@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::around::without_number;
+use crate::git::shell_quoted;
 use crate::model::typed;
 use crate::ops::diff::name_in;
 use crate::ops::graph::ReachedOut;
@@ -11,74 +13,115 @@ use crate::query::Source;
 /// Maximum length of a command. A longer one runs whole files, or all tests.
 const MAX_BYTES: usize = 1_000;
 
-/// The runners of tests, each with the endings of its files.
-const RUNNERS: &[(&[&str], Runner)] = &[
-    (&["py"], pytest),
-    (&["rs"], cargo),
-    (&["go"], go),
-    (&["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"], script),
-    (&["java", "kt", "scala", "groovy"], jvm),
-    (&["rb"], ruby),
-    (&["php"], phpunit),
-    (&["cs"], dotnet),
-    (&["swift"], swift),
-    (&["exs"], |tests, _| of_paths(tests, "mix test")),
-    (&["dart"], |tests, _| of_paths(tests, "dart test")),
+/// The runners of tests: the endings of their files, and the files by which the folder of a project is known.
+const RUNNERS: &[(&[&str], &[&str], Runner)] = &[
+    (&["py"], &[], pytest),
+    (&["rs"], &["Cargo.toml"], cargo),
+    (&["go"], &["go.mod"], go),
+    (
+        &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"],
+        &["package.json"],
+        script,
+    ),
+    (
+        &["java", "kt", "scala", "groovy"],
+        &["pom.xml", "build.gradle", "build.gradle.kts", "build.sbt"],
+        jvm,
+    ),
+    (&["rb"], &[], ruby),
+    (&["php"], &["composer.json"], phpunit),
+    (&["cs"], &[], dotnet),
+    (&["swift"], &["Package.swift"], swift),
+    (&["exs"], &["mix.exs"], |tests, _| of_paths(tests, "mix test")),
+    (&["dart"], &["pubspec.yaml"], |tests, _| of_paths(tests, "dart test")),
 ];
 
-/// Returns commands that run tests, the shortest last. `Files` finds files of the repository.
-type Runner = fn(&[Test<'_>], &Files<'_>) -> Vec<String>;
+/// Returns commands that run tests, the shortest last. [`Project`] has files beside them.
+type Runner = fn(&[Test<'_>], &Project<'_>) -> Vec<String>;
 
 struct Test<'a> {
+    /// The path in the project.
     path: &'a str,
     /// The qualified name; `None` for a whole file.
     name: Option<&'a str>,
 }
 
-/// The texts of files at the root of the repository.
-struct Files<'a>(&'a Question<'a>);
+/// A folder of the repository in which a runner is started.
+struct Project<'a> {
+    question: &'a Question<'a>,
+    /// The path with a slash at its end; empty for the root.
+    folder: &'a str,
+}
 
-impl Files<'_> {
-    fn text(&self, path: &str) -> Option<String> {
-        let file = self.0.view().find_text(&typed(path))?;
-        match self.0.sources().reader().read(file) {
-            Ok(Source::Bytes(bytes)) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            _ => None,
+impl Project<'_> {
+    fn has(&self, name: &str) -> bool {
+        let path = format!("{}{name}", self.folder);
+        self.question.view().find_text(&typed(&path)).is_some()
+    }
+
+    fn text(&self, name: &str) -> String {
+        let file = self
+            .question
+            .view()
+            .find_text(&typed(&format!("{}{name}", self.folder)));
+        match file.map(|file| self.question.sources().reader().read(file)) {
+            Some(Ok(Source::Bytes(bytes))) => String::from_utf8_lossy(&bytes).into_owned(),
+            _ => String::new(),
         }
     }
 }
 
-/// Returns the commands that run tests, one for each runner. Tests of languages whose runner is not known have none.
+/// Returns the commands that run tests, one for each runner and project. Tests of languages whose runner is not known, and
+/// tests outside of projects, have none.
 pub(super) fn of(question: &Question<'_>, tests: &[ReachedOut]) -> Vec<String> {
     let mut commands = Vec::new();
-    for (endings, runner) in RUNNERS {
-        let is_own = |test: &&ReachedOut| {
+    for (endings, manifests, runner) in RUNNERS {
+        let mut projects: BTreeMap<&str, Vec<Test<'_>>> = BTreeMap::new();
+        for test in tests {
             let ending = test.path.rsplit_once('.').map(|(_, ending)| ending);
-            ending.is_some_and(|ending| endings.contains(&ending))
-        };
-        let own: Vec<Test<'_>> = tests
-            .iter()
-            .filter(is_own)
-            .map(|test| Test {
-                path: &test.path,
-                name: test.id.as_deref().map(|id| name_in(id, &test.path)),
-            })
-            .collect();
-        if own.is_empty() {
-            continue;
+            if !ending.is_some_and(|ending| endings.contains(&ending)) {
+                continue;
+            }
+            let Some(folder) = folder_of(question, &test.path, manifests) else {
+                continue;
+            };
+            let name = test.id.as_deref().map(|id| without_number(name_in(id, &test.path)));
+            projects.entry(folder).or_default().push(Test {
+                path: &test.path[folder.len()..],
+                name,
+            });
         }
-        let all = runner(&own, &Files(question));
-        let last = all.len().saturating_sub(1);
-        let fits = all
-            .into_iter()
-            .enumerate()
-            .find(|(at, command)| *at == last || command.len() <= MAX_BYTES);
-        commands.extend(fits.map(|(_, command)| command));
+        for (folder, tests) in projects {
+            let all = runner(&tests, &Project { question, folder });
+            let last = all.len().saturating_sub(1);
+            let mut fitting = all.into_iter().enumerate();
+            let fitting = fitting.find(|(at, command)| *at == last || command.len() <= MAX_BYTES);
+            commands.extend(fitting.map(|(_, command)| match folder.trim_end_matches('/') {
+                "" => command,
+                folder => format!("(cd {} && {command})", shell(folder)),
+            }));
+        }
     }
     commands
 }
 
-/// Quotes an argument for a shell.
+/// Returns the nearest folder around a file that has one of the manifests, with a slash at its end. The root, if there are none
+/// to look for.
+fn folder_of<'a>(question: &Question<'_>, path: &'a str, manifests: &[&str]) -> Option<&'a str> {
+    let ends = path.rmatch_indices('/').map(|(at, _)| at + 1);
+    let mut folders = ends.chain([0]).map(|end| &path[..end]);
+    let is_project = |folder: &&str| {
+        let project = Project { question, folder };
+        manifests.iter().any(|manifest| project.has(manifest))
+    };
+    if manifests.is_empty() {
+        Some("")
+    } else {
+        folders.find(is_project)
+    }
+}
+
+/// Quotes an argument for a shell, if it needs to be.
 fn shell(argument: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=@%+,~".contains(letter);
     let argument = match argument.strip_prefix('-') {
@@ -88,7 +131,7 @@ fn shell(argument: &str) -> String {
     if argument.chars().all(is_plain) && !argument.starts_with('~') {
         return argument;
     }
-    format!("'{}'", argument.replace('\'', "'\\''"))
+    shell_quoted(&argument)
 }
 
 fn distinct<'a>(of: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -107,7 +150,7 @@ fn of_paths(tests: &[Test<'_>], program: &str) -> Vec<String> {
     vec![joined(program, &paths), program.to_owned()]
 }
 
-fn pytest(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn pytest(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     let whole: BTreeSet<&str> = tests
         .iter()
         .filter(|test| test.name.is_none())
@@ -126,7 +169,7 @@ fn pytest(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
     commands
 }
 
-fn cargo(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn cargo(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     let names: Vec<String> = tests
         .iter()
         .filter_map(|test| Some(test.name?.replace('.', "::")))
@@ -139,7 +182,7 @@ fn cargo(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
     commands
 }
 
-fn go(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn go(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     let folder = |path: &str| match path.rsplit_once('/') {
         Some((folder, _)) => format!("./{folder}"),
         None => ".".to_owned(),
@@ -149,10 +192,12 @@ fn go(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
         of_folders.entry(folder(test.path)).or_default().extend(test.name);
     }
     let folders: Vec<&str> = of_folders.keys().map(String::as_str).collect();
-    let names = distinct(of_folders.values().flatten().copied());
+    // `-run` runs no benchmarks.
+    let names = of_folders.values().flatten().copied();
+    let names = distinct(names.filter(|name| !name.starts_with("Benchmark")));
     let pattern = format!("^({})$", names.join("|"));
     let mut commands = Vec::new();
-    if tests.iter().all(|test| test.name.is_some()) {
+    if !names.is_empty() && tests.iter().all(|test| test.name.is_some()) {
         commands.push(format!("{} -run {}", joined("go test", &folders), shell(&pattern)));
     }
     commands.push(joined("go test", &folders));
@@ -160,8 +205,8 @@ fn go(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
     commands
 }
 
-fn script(tests: &[Test<'_>], files: &Files<'_>) -> Vec<String> {
-    let manifest = files.text("package.json").unwrap_or_default();
+fn script(tests: &[Test<'_>], project: &Project<'_>) -> Vec<String> {
+    let manifest = project.text("package.json");
     for (name, program) in [
         ("vitest", "npx vitest run"),
         ("jest", "npx jest"),
@@ -172,11 +217,7 @@ fn script(tests: &[Test<'_>], files: &Files<'_>) -> Vec<String> {
             return of_paths(tests, program);
         }
     }
-    if manifest.is_empty() {
-        Vec::new()
-    } else {
-        vec!["npm test".to_owned()]
-    }
+    vec!["npm test".to_owned()]
 }
 
 fn stems<'a>(tests: &[Test<'a>]) -> Vec<&'a str> {
@@ -187,23 +228,22 @@ fn stems<'a>(tests: &[Test<'a>]) -> Vec<&'a str> {
     distinct(tests.iter().map(|test| stem(test.path)))
 }
 
-fn jvm(tests: &[Test<'_>], files: &Files<'_>) -> Vec<String> {
+fn jvm(tests: &[Test<'_>], project: &Project<'_>) -> Vec<String> {
     let stems = stems(tests);
-    let has = |path| files.text(path).is_some();
-    if has("pom.xml") {
+    if project.has("pom.xml") {
         return vec![
             format!("mvn test -Dtest={}", shell(&stems.join(","))),
             "mvn test".to_owned(),
         ];
     }
-    if has("build.gradle") || has("build.gradle.kts") {
+    if project.has("build.gradle") || project.has("build.gradle.kts") {
         let filters: Vec<String> = stems.iter().map(|stem| format!("--tests {}", shell(stem))).collect();
         return vec![
             format!("./gradlew test {}", filters.join(" ")),
             "./gradlew test".to_owned(),
         ];
     }
-    if has("build.sbt") {
+    if project.has("build.sbt") {
         let patterns: Vec<String> = stems.iter().map(|stem| format!("*{stem}")).collect();
         return vec![
             format!("sbt {}", shell(&format!("testOnly {}", patterns.join(" ")))),
@@ -213,14 +253,14 @@ fn jvm(tests: &[Test<'_>], files: &Files<'_>) -> Vec<String> {
     Vec::new()
 }
 
-fn ruby(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn ruby(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     if tests.iter().all(|test| test.path.ends_with("_spec.rb")) {
         return of_paths(tests, "bundle exec rspec");
     }
     vec!["bundle exec rake test".to_owned()]
 }
 
-fn phpunit(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn phpunit(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     let pattern = format!("({})", stems(tests).join("|"));
     vec![
         format!("vendor/bin/phpunit --filter {}", shell(&pattern)),
@@ -228,7 +268,7 @@ fn phpunit(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
     ]
 }
 
-fn dotnet(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn dotnet(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     let names: Vec<String> = stems(tests)
         .iter()
         .map(|stem| format!("FullyQualifiedName~{stem}"))
@@ -239,7 +279,7 @@ fn dotnet(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
     ]
 }
 
-fn swift(tests: &[Test<'_>], _: &Files<'_>) -> Vec<String> {
+fn swift(tests: &[Test<'_>], _: &Project<'_>) -> Vec<String> {
     let stems = stems(tests);
     vec![
         format!("swift test --filter {}", shell(&stems.join("|"))),

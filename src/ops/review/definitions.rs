@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rows::{Consequence, DefinitionRow, Site};
 use crate::link::DefId;
 use crate::ops::ask::{Ask, FileSelection};
-use crate::ops::diff::{FileOut, SymbolOut};
+use crate::ops::diff::{FileOut, SymbolOut, name_in};
 use crate::ops::graph::{Affected, ReachedOut, affected, users};
 use crate::ops::provenance::ProvenanceOut;
 use crate::ops::reaching::{State, broken_imports, for_each_state};
@@ -20,6 +20,8 @@ const MAX_SITES: usize = 20;
 pub(super) struct Changed {
     /// Number of changed definitions by what happened to them.
     pub(super) counts: Vec<(&'static str, usize)>,
+    /// Number of uses that may mean something else.
+    pub(super) n_possible: usize,
     pub(super) definitions: Vec<DefinitionRow>,
     pub(super) affected: Affected,
     pub(super) provenance: ProvenanceOut,
@@ -82,6 +84,7 @@ impl Changed {
         rows.sort_by_cached_key(DefinitionRow::rank);
         Ok(Self {
             counts: counts(&rows),
+            n_possible: rows.iter().map(|row| row.possible_callers).sum(),
             definitions: folded(rows),
             affected: all,
             provenance,
@@ -100,7 +103,8 @@ fn rows(files: &[FileOut]) -> Vec<DefinitionRow> {
 /// Returns the changed definitions of a file, without keys of data and sections of prose.
 pub(super) fn symbols(file: &FileOut) -> impl Iterator<Item = &SymbolOut> {
     let symbols = file.symbols.iter().flatten();
-    symbols.filter(|symbol| !matches!(symbol.kind, "key" | "section"))
+    // Nothing refers to `_`, of which a file can have many.
+    symbols.filter(|symbol| !matches!(symbol.kind, "key" | "section") && name_in(&symbol.id, &file.path) != "_")
 }
 
 fn row(file: &FileOut, symbol: &SymbolOut) -> DefinitionRow {
@@ -127,8 +131,8 @@ fn row(file: &FileOut, symbol: &SymbolOut) -> DefinitionRow {
 
 /// What a change edits.
 struct Edits<'a> {
-    /// The ids of the changed definitions in both states.
-    definitions: BTreeSet<&'a str>,
+    /// The ids, in both states, of the definitions that only moved or look otherwise.
+    minor: BTreeSet<&'a str>,
     removed: BTreeSet<&'a str>,
     /// The changed files by their path in the old and in the new state.
     files: [BTreeMap<&'a str, &'a FileOut>; 2],
@@ -138,12 +142,11 @@ impl<'a> Edits<'a> {
     fn of(files: &'a [FileOut]) -> Self {
         let symbols = || files.iter().flat_map(|file| file.symbols.iter().flatten());
         let removed = symbols().filter(|symbol| symbol.events.contains(&"removed"));
+        let is_minor = |symbol: &&SymbolOut| Consequence::of(&symbol.events) >= Consequence::Moved;
+        let ids = |symbol: &'a SymbolOut| [Some(symbol.id.as_str()), symbol.from.as_deref()];
         let old = |file: &'a FileOut| (file.from_path.as_deref().unwrap_or(&file.path), file);
         Self {
-            definitions: symbols()
-                .flat_map(|symbol| [Some(symbol.id.as_str()), symbol.from.as_deref()])
-                .flatten()
-                .collect(),
+            minor: symbols().filter(is_minor).flat_map(ids).flatten().collect(),
             removed: removed.map(|symbol| symbol.id.as_str()).collect(),
             files: [
                 files.iter().map(old).collect(),
@@ -152,12 +155,12 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Returns true if the change edits the definition or the line of a use.
-    fn includes(&self, site: &ReachedOut, state: State) -> bool {
+    /// Returns true if the change edits the line of a use. A use that only moved, or looks otherwise, is as it was.
+    fn includes(&self, user: &ReachedOut, state: State) -> bool {
         let is_old = state == State::Old;
-        let file = self.files[usize::from(!is_old)].get(site.path.as_str());
-        let is_known = site.id.as_deref().is_some_and(|id| self.definitions.contains(id));
-        is_known || file.is_some_and(|file| file.differs_at(site.line, is_old))
+        let file = self.files[usize::from(!is_old)].get(user.path.as_str());
+        let only_moved = user.id.as_deref().is_some_and(|id| self.minor.contains(id));
+        !only_moved && file.is_some_and(|file| file.differs_at(user.use_line, is_old))
     }
 }
 
@@ -165,7 +168,7 @@ impl DefinitionRow {
     /// Adds what uses it. A type does not use its members, nor a function itself.
     fn add_users(&mut self, users: Vec<ReachedOut>, edits: &Edits<'_>, state: State) {
         for user in users {
-            if matches!(user.relation, "contains" | "changed") || user.id.as_ref() == Some(&self.id) {
+            if matches!(user.relation, "contains" | "changed" | "type of") || user.id.as_ref() == Some(&self.id) {
                 continue;
             }
             let (is_test, is_unchanged) = (user.kind != "definition", !edits.includes(&user, state));
@@ -176,7 +179,7 @@ impl DefinitionRow {
             if is_unchanged {
                 self.unchanged.push(Site {
                     path: user.path,
-                    line: user.line,
+                    line: user.use_line,
                     id: user.id,
                     name: user.name,
                     sure: user.sure,
@@ -199,7 +202,7 @@ fn folded(rows: Vec<DefinitionRow>) -> Vec<DefinitionRow> {
     let known: BTreeMap<String, Option<Consequence>> = rows.iter().map(|row| (row.id.clone(), whole(row))).collect();
     // The outermost definition around a row to which the same happened.
     let around = |row: &DefinitionRow| {
-        let is_used = row.unchanged_callers > 0 && row.may_break();
+        let is_used = !row.unchanged.is_empty() && row.may_break();
         let event = whole(row).filter(|_| !is_used)?;
         let starts = row.name().match_indices('.').map(|(at, _)| &row.name()[..at]);
         let mut outer = starts.map(|name| format!("{}#{name}", row.path));

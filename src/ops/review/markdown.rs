@@ -13,8 +13,13 @@ const MARKER: &str = "<!-- codescout review -->";
 const MAX_BYTES: usize = 60_000;
 /// Maximum number of callers that are named for a definition.
 const MAX_SITES: usize = 5;
-/// Maximum number of changed lines that are shown for a definition.
+/// Maximum number of changed lines that are shown for a definition, and maximum length of a line in characters.
 const MAX_LINES: usize = 60;
+const MAX_LINE: usize = 300;
+/// Room for lines that end a section, in bytes.
+const SPARE: usize = 300;
+/// Maximum number of tests that are named.
+const MAX_TESTS: usize = 20;
 
 /// Returns a review as Markdown of at most 60,000 bytes. Text of the repository is code, so that it is no markup.
 pub(crate) fn markdown(page: &Page<Facts, ReviewRow>) -> String {
@@ -41,41 +46,42 @@ pub(crate) fn markdown(page: &Page<Facts, ReviewRow>) -> String {
     });
     let (minor, major): (Vec<&DefinitionRow>, Vec<&DefinitionRow>) = definitions.partition(|row| row.is_minor());
     let others = page.rows.iter().filter_map(|row| match row {
-        ReviewRow::Other(row) => Some(format!("- {} {} {}\n", row.change, code(&row.path), row.size())),
+        ReviewRow::Other(row) => Some(vec![format!("- {} {} {}\n", row.change, code(&row.path), row.size())]),
         _ => None,
     });
-    let mut sections = vec![
+    // Each item with its changed lines, and without.
+    let forms = |row: &&DefinitionRow| vec![definition(row, true), definition(row, false)];
+    let folded = |summary: &str| format!("\n<details><summary>{summary}</summary>\n\n");
+    let sections: [(String, &str, Vec<Vec<String>>); 3] = [
         (
-            "\n#### Changed definitions\n\n",
+            "\n#### Changed definitions\n\n".to_owned(),
             "",
-            major.iter().map(|row| definition(row)).collect::<Vec<_>>(),
+            major.iter().map(forms).collect(),
         ),
         (
-            "\n<details><summary>Moved, documented or formatted</summary>\n\n",
+            folded("Moved, documented or formatted"),
             "\n</details>\n",
-            minor.iter().map(|row| definition(row)).collect(),
+            minor.iter().map(forms).collect(),
         ),
         (
-            "\n<details><summary>Changed outside of definitions</summary>\n\n",
+            folded("Changed outside of definitions"),
             "\n</details>\n",
             others.collect(),
         ),
     ];
-    sections.retain(|(_, _, items)| !items.is_empty());
-    for (head, tail, items) in sections {
-        text += head;
-        let n_items = items.len();
-        // Room for what ends the section.
-        let fitting: Vec<String> = items
-            .into_iter()
-            .scan(text.len() + tail.len() + 100, |length, item| {
-                *length += item.len();
-                (*length <= room).then_some(item)
-            })
-            .collect();
-        text.extend(fitting.iter().map(String::as_str));
-        if let n @ 1.. = n_items - fitting.len() {
-            text += &format!("- {n} more\n");
+    for (head, tail, items) in sections.into_iter().filter(|(_, _, items)| !items.is_empty()) {
+        text += &head;
+        let mut n_left_out = 0;
+        for forms in items {
+            // Room for what ends the section.
+            let fits = |form: &&String| text.len() + form.len() + tail.len() + SPARE <= room;
+            match forms.iter().find(fits).cloned() {
+                Some(form) => text += &form,
+                None => n_left_out += 1,
+            }
+        }
+        if n_left_out > 0 {
+            text += &format!("- {n_left_out} more\n");
         }
         text += tail;
     }
@@ -98,6 +104,7 @@ fn ending(page: &Page<Facts, ReviewRow>) -> String {
             _ => None,
         });
         let items: Vec<String> = tests
+            .take(MAX_TESTS)
             .map(|test| {
                 let possible = if test.sure { "" } else { "possible: " };
                 let name = test.name.as_deref().map(code).unwrap_or_default();
@@ -146,7 +153,7 @@ fn ending(page: &Page<Facts, ReviewRow>) -> String {
     text
 }
 
-fn definition(row: &DefinitionRow) -> String {
+fn definition(row: &DefinitionRow, has_lines: bool) -> String {
     let place = code(&format!("{}:{}", row.path, row.line));
     let usage = match row.usage() {
         usage if usage.is_empty() => usage,
@@ -183,7 +190,7 @@ fn definition(row: &DefinitionRow) -> String {
             code(&format!("{}:{}", document.path, document.line))
         );
     }
-    if let Some(diff) = row.diff.as_ref().filter(|_| !row.is_minor()) {
+    if let Some(diff) = row.diff.as_ref().filter(|_| has_lines && !row.is_minor()) {
         text += &folded(diff);
     }
     text
@@ -192,11 +199,12 @@ fn definition(row: &DefinitionRow) -> String {
 /// Returns changed lines as a block that opens with a click, inside of a list item.
 fn folded(diff: &str) -> String {
     let fence = fence_of(diff);
-    let lines: Vec<String> = diff
+    let cut = |line: &str| line.chars().take(MAX_LINE).collect::<String>();
+    let lines = diff
         .lines()
         .take(MAX_LINES)
-        .map(|line| format!("  {}\n", visible(line)))
-        .collect();
+        .map(|line| format!("  {}\n", visible(&cut(line))));
+    let lines: Vec<String> = lines.collect();
     let rest = diff.lines().count().saturating_sub(MAX_LINES);
     let rest = if rest > 0 {
         format!("  {} more\n", count(rest, "line"))

@@ -24,7 +24,7 @@ use crate::session::Result;
 pub(crate) use self::Facts as ReviewFacts;
 pub(crate) use self::markdown::markdown;
 pub(crate) use self::rows::{
-    DefinitionRow, DocumentSite, OtherFileRow, OwnerRow as ReviewOwner, ReviewRow, Site, TogetherRow,
+    Consequence, DefinitionRow, DocumentSite, OtherFileRow, OwnerRow as ReviewOwner, ReviewRow, Site, TogetherRow,
 };
 
 /// The branches from which a change is thought to have started, in their order.
@@ -87,6 +87,7 @@ impl Op for Review {
         } = Diff::of(&range, &self.path).compared(ask, self.diff)?;
         let Changed {
             counts,
+            n_possible,
             mut definitions,
             mut affected,
             mut provenance,
@@ -112,7 +113,7 @@ impl Op for Review {
             added_lines: sum(|file| file.added_lines),
             removed_lines: sum(|file| file.removed_lines),
             definitions: counts,
-            unknown: unknown(&affected.totals, &definitions),
+            unknown: unknown(&affected.totals, n_possible),
             impact: affected.totals,
             commands,
         };
@@ -189,15 +190,18 @@ fn default_range(ask: &Ask<'_>) -> Result<(String, Option<&'static str>)> {
 }
 
 /// Says what the answer does not know, by number.
-fn unknown(totals: &ImpactTotals, definitions: &[DefinitionRow]) -> Vec<String> {
-    let possible: usize = definitions.iter().map(|row| row.possible_callers).sum();
+fn unknown(totals: &ImpactTotals, n_possible: usize) -> Vec<String> {
     let known = |n: usize, noun: &str, rest: &str| (n > 0).then(|| format!("{} {rest}", count(n, noun)));
+    let others = (totals.other_files > 0).then(|| {
+        let files = count(totals.other_files, "file");
+        format!("what the changes outside of definitions in {files} do")
+    });
     let cut = totals
         .is_cut
         .then(|| "more definitions are reached than are followed".to_owned());
     [
-        known(totals.other_files, "file", "changed outside of definitions"),
-        known(possible, "use", "may mean something else of the same name"),
+        others,
+        known(n_possible, "use", "may mean something else of the same name"),
         known(totals.unfollowed, "unresolved reference", "not followed"),
         cut,
     ]

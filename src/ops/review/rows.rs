@@ -70,6 +70,20 @@ pub(crate) enum Consequence {
 }
 
 impl Consequence {
+    /// Returns the gravest of the events of a definition.
+    pub(crate) fn of(events: &[&str]) -> Self {
+        let has = |event| events.contains(&event);
+        match () {
+            () if has("removed") => Self::Removed,
+            () if has("added") => Self::Added,
+            () if has("signature") => Self::Signature,
+            () if has("body") => Self::Behaviour,
+            () if has("renamed") || has("moved") => Self::Moved,
+            () if has("doc") => Self::Documentation,
+            () => Self::Formatting,
+        }
+    }
+
     /// The words for a number of definitions.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -175,27 +189,23 @@ impl DefinitionRow {
     }
 
     pub(crate) fn consequence(&self) -> Consequence {
-        let has = |event| self.events.contains(&event);
-        match () {
-            () if has("removed") => Consequence::Removed,
-            () if has("added") => Consequence::Added,
-            () if has("signature") => Consequence::Signature,
-            () if has("body") => Consequence::Behaviour,
-            () if has("renamed") || has("moved") => Consequence::Moved,
-            () if has("doc") => Consequence::Documentation,
-            () => Consequence::Formatting,
-        }
+        Consequence::of(&self.events)
     }
 
     /// Returns the key that puts the gravest changes first: those that unchanged callers may not fit, then those with the
     /// most users. Tests and what only looks otherwise come last.
     pub(super) fn rank(&self) -> impl Ord + use<> {
-        let breaks = self.may_break() && self.unchanged_callers > 0;
+        let breaks = match () {
+            () if !self.may_break() => 2,
+            () if self.unchanged_callers > 0 => 0,
+            () if !self.unchanged.is_empty() => 1,
+            () => 2,
+        };
         let is_test = self.definition == "test" || is_test_path(&self.path);
         let n_users = std::cmp::Reverse((self.unchanged_callers, self.callers, self.possible_callers));
         let is_new_or_gone = matches!(self.consequence(), Consequence::Added | Consequence::Removed);
         let place = (self.path.clone(), self.line);
-        (self.is_minor(), is_test, !breaks, is_new_or_gone, n_users, place)
+        (self.is_minor(), is_test, breaks, is_new_or_gone, n_users, place)
     }
 
     /// Returns true if only its place, name, documentation or formatting changed.
@@ -210,7 +220,11 @@ impl DefinitionRow {
             parts.push(format!("{} inside", count(self.inner, "definition")));
         }
         if self.callers > 0 {
-            parts.push(count(self.callers, "caller"));
+            let is_called = matches!(
+                self.definition,
+                "function" | "method" | "constructor" | "macro" | "test"
+            );
+            parts.push(count(self.callers, if is_called { "caller" } else { "use" }));
         }
         if self.possible_callers > 0 {
             parts.push(format!("{} possible", self.possible_callers));

@@ -146,7 +146,9 @@ fn the_text_says_what_is_not_known() {
         "{text}"
     );
     assert!(
-        text.contains("\nnot known: 1 file changed outside of definitions; 1 unresolved reference not followed\n"),
+        text.contains(
+            "\nnot known: what the changes outside of definitions in 1 file do; 1 unresolved reference not followed\n"
+        ),
         "{text}"
     );
     assert!(
@@ -159,6 +161,116 @@ fn the_text_says_what_is_not_known() {
     assert!(with_lines.contains("\n-def price(item):\n"), "{with_lines}");
     assert!(with_lines.contains("\n+def price(item, date):\n"), "{with_lines}");
     assert!(call(&repo, &["review", "HEAD"]).expect(1).text().contains("0 files"));
+}
+
+/// Callers whose text around the call changed, or that only moved, still have the old arguments.
+#[test]
+fn callers_count_as_changed_only_where_they_use_it() {
+    let before = "def f(a): return a\n";
+    let repo = TestRepo::new("//- lib.py\n");
+    let callers = |extra: &str| {
+        format!(
+            "from lib import f\n\ndef moved(): return f(1)\n\ndef documented():\n    return f(2)\n\ndef other():\n    x = {extra}\n    \
+             return f(3)\n\ndef adapted(): return f(4)\n"
+        )
+    };
+    repo.write("lib.py", before);
+    repo.write("use.py", callers("1"));
+    repo.commit("before");
+    let after = callers("2")
+        .replace("def moved(): return f(1)\n\n", "")
+        .replace("def documented():\n", "def documented():\n    \"\"\"Says why.\"\"\"\n")
+        .replace("return f(4)", "return f(4, 5)");
+    repo.write("lib.py", "def f(a, b): return a + b\n");
+    repo.write("use.py", after);
+    repo.write("other.py", "from lib import f\n\ndef moved(): return f(1)\n");
+    repo.commit("after");
+    let answer = review(&repo, &["HEAD~1..HEAD"]);
+    let row = rows(&answer, "definition")[0];
+    assert_eq!(row["id"], "lib.py#f");
+    let mut unchanged: Vec<&str> = row["unchanged"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|site| site["name"].as_str().unwrap())
+        .collect();
+    unchanged.sort_unstable();
+    assert_eq!(unchanged, ["documented", "moved", "other"]);
+}
+
+#[test]
+fn possible_callers_of_what_is_gone_are_named() {
+    let repo = TestRepo::new(
+        "
+        //- lib.py
+        class Gone:
+            def defenestrate(self): pass
+        def kept(): return 1
+        //- use.py
+        def use(x):
+            x.defenestrate()
+        ",
+    );
+    repo.write("lib.py", "def kept(): return 2\n");
+    let answer = review(&repo, &["HEAD"]);
+    let definitions = rows(&answer, "definition");
+    assert_eq!(definitions[0]["id"], "lib.py#Gone.defenestrate", "{answer}");
+    assert_eq!(definitions[0]["unchanged"][0]["path"], "use.py");
+    assert_eq!(definitions[0]["possible_callers"], 1);
+    assert!(answer["unknown"].to_string().contains("1 use may mean"), "{answer}");
+}
+
+#[test]
+fn tests_run_in_the_folder_of_their_project() {
+    let repo = TestRepo::new(
+        "
+        //- sub dir/go.mod
+        module example.org/m
+        //- sub dir/a.go
+        package m
+        func A() int { return 1 }
+        //- sub dir/a_test.go
+        package m
+        import \"testing\"
+        func TestA(t *testing.T) { A() }
+        func BenchmarkA(b *testing.B) { A() }
+        //- web/package.json
+        {\"devDependencies\": {\"vitest\": \"1\"}}
+        //- web/a.js
+        export function a() { return 1 }
+        //- web/a.test.js
+        import { a } from './a.js'
+        test('a', () => { a() })
+        ",
+    );
+    repo.write("sub dir/a.go", "package m\nfunc A() int { return 2 }\n");
+    repo.write("web/a.js", "export function a() { return 2 }\n");
+    let answer = review(&repo, &["HEAD"]);
+    assert_eq!(
+        answer["commands"],
+        json!([
+            "(cd 'sub dir' && go test . -run '^(TestA)$')",
+            "(cd web && npx vitest run a.test.js)"
+        ])
+    );
+}
+
+#[test]
+fn comments_fit_and_pages_stay_small() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    let body = |n: usize| format!("def f{n}():\n    return '{}'\n", "y".repeat(n % 7 * 10_000));
+    repo.write("a.py", (0..400).map(body).collect::<String>());
+    let tests = |n: usize| format!("def test_{n}():\n    f{n}()\n");
+    repo.write(
+        "test_a.py",
+        format!("from a import *\n{}", (0..400).map(tests).collect::<String>()),
+    );
+    let markdown = call(&repo, &["review", "HEAD", "--markdown"]).expect(0).text();
+    assert!(markdown.len() <= 60_000, "{}", markdown.len());
+    // Long items do not hide the ones after them.
+    assert!(markdown.matches("- **added** `f").count() > 100, "{markdown}");
+    let page = call(&repo, &["review", "HEAD", "--html", "-"]).expect(0).text();
+    assert!(page.len() <= 3_000_000, "{}", page.len());
 }
 
 /// Nothing calls it, but the package cannot be imported any more.
@@ -293,7 +405,10 @@ fn odd_ranges_are_answered_or_refused() {
     repo.commit("binary only");
     let answer = review(&repo, &["HEAD~1..HEAD"]);
     assert_eq!((&answer["definitions"], &answer["files"]), (&json!([]), &json!(1)));
-    assert_eq!(answer["unknown"], json!(["1 file changed outside of definitions"]));
+    assert_eq!(
+        answer["unknown"],
+        json!(["what the changes outside of definitions in 1 file do"])
+    );
     repo.git(["checkout", "-q", "--orphan", "lonely"]);
     repo.commit("other root");
     let refused = call(&repo, &["review", "HEAD~1...HEAD"]).expect(2).stderr;
