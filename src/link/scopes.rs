@@ -10,6 +10,9 @@ use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
 use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
+/// Limit on the imports of one name in one scope that can be what it means.
+const MAX_ALTERNATIVES: usize = 16;
+
 impl Linker<'_> {
     /// Finds what a name means at a byte of a file.
     pub(super) fn bare(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
@@ -441,17 +444,34 @@ impl Linker<'_> {
     pub(super) fn imported(&self, facts: &Facts, name: &str, at: Option<u32>, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
         let (_, imports) = facts.imports_at(name, at);
-        let mut found = imports.iter().map(|one| self.made_visible(facts, *one, depth));
-        let mut all = found.next()?;
-        for other in found.filter(|other| *other != all).collect::<Vec<_>>() {
-            all.extend(other);
+        match imports.len() {
+            0 => return None,
+            1..=MAX_ALTERNATIVES => {}
+            _ => return Some(vec![Sym::Unknown]),
+        }
+        let question = Question::Imported(facts.file, imports.as_slice().into());
+        let find = || Found {
+            syms: self.all_made_visible(facts, &imports, depth),
+            tier: Tier::Import,
+        };
+        let found = self.answer(question, find).syms;
+        // What a name means that is imported from itself is not known.
+        Some(if found.is_empty() { vec![Sym::Unknown] } else { found })
+    }
+
+    fn all_made_visible(&self, facts: &Facts, imports: &[(u32, Option<u32>)], depth: u8) -> Vec<Sym> {
+        let mut all = Vec::new();
+        for one in imports {
+            let mut found = self.made_visible(facts, *one, depth);
+            found.retain(|sym| !all.contains(sym));
+            all.append(&mut found);
         }
         // Alternatives, of which some are not known.
         let is_known = |sym: &Sym| matches!(sym, Sym::Def(_));
         if imports.len() > 1 && all.len() > 1 && !all.iter().all(is_known) {
-            return Some(vec![Sym::Unknown]);
+            return vec![Sym::Unknown];
         }
-        Some(all)
+        all
     }
 
     fn made_visible(&self, facts: &Facts, (import, at): (u32, Option<u32>), depth: u8) -> Vec<Sym> {
