@@ -509,14 +509,6 @@ pub struct Import {
     pub scope: Option<ByteRange>,
 }
 
-impl Import {
-    /// Finds the imported names that are called so, in the module or in this file.
-    pub fn called(&self, name: &str) -> impl Iterator<Item = &ImportedName> {
-        let names = self.names.iter().filter(|imported| !imported.name.is_empty());
-        names.filter(move |imported| imported.name == name || imported.alias.as_deref() == Some(name))
-    }
-}
-
 /// One name imported from a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedName {

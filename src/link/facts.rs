@@ -90,6 +90,8 @@ pub(super) struct Facts {
     bound: HashMap<String, Vec<u32>>,
     /// For each name that an import binds, the import and the name in it, or `None` for a whole module.
     imported: HashMap<String, Vec<(u32, Option<u32>)>>,
+    /// For each name in a module that an import gives another name, the import and the name in it.
+    renamed: HashMap<String, Vec<(u32, Option<u32>)>>,
     children: HashMap<u32, Vec<u32>>,
     /// Names that definitions in other containers are members of, such as Go receivers.
     qualified: HashMap<String, Vec<u32>>,
@@ -131,6 +133,7 @@ impl Facts {
             folded: HashMap::new(),
             bound: HashMap::new(),
             imported: HashMap::new(),
+            renamed: HashMap::new(),
             children: HashMap::new(),
             qualified: HashMap::new(),
             returns: HashMap::new(),
@@ -209,6 +212,10 @@ impl Facts {
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
                 let local = local_name(family, import, name);
+                if local != name.name {
+                    let renamed = facts.renamed.entry(name.name.clone()).or_default();
+                    renamed.push((index, Some(at as u32)));
+                }
                 let local = if family == Family::Php {
                     local.to_ascii_lowercase()
                 } else {
@@ -247,15 +254,29 @@ impl Facts {
         self.stars.iter().map(|&index| &self.imports[index as usize])
     }
 
-    /// Returns the imports that contain a byte.
-    pub(super) fn imports_around(&self, at: u32) -> impl Iterator<Item = &Import> {
-        let end = self.imports.partition_point(|import| import.range.start <= at);
+    /// Returns the imports that contain a byte with what is called `name` in them, in the module or in this file.
+    pub(super) fn called_around(&self, name: &str, at: u32) -> Vec<(&Import, &ImportedName)> {
+        let end = self.imports.partition_point(|import| import.range.start <= at) as u32;
         let first = self
             .imports
-            .partition_point(|import| import.range.start + self.max_import < at);
-        self.imports[first.min(end)..end]
-            .iter()
-            .filter(move |import| at < import.range.end)
+            .partition_point(|import| import.range.start + self.max_import < at) as u32;
+        let near = |known: &HashMap<String, Vec<(u32, Option<u32>)>>| {
+            let all = known.get(name).map_or(&[][..], Vec::as_slice);
+            let around = all.partition_point(|one| one.0 < first)..all.partition_point(|one| one.0 < end);
+            let around = all[around].iter().take(MAX_NAMESAKES);
+            around.filter_map(|one| Some((one.0, one.1?))).collect::<Vec<_>>()
+        };
+        let mut called = near(&self.imported);
+        called.extend(near(&self.renamed));
+        called.sort_unstable();
+        let called = called.into_iter().map(|(import, name)| {
+            let import = &self.imports[import as usize];
+            (import, &import.names[name as usize])
+        });
+        let is_called = |named: &ImportedName| named.name == name || named.alias.as_deref() == Some(name);
+        called
+            .filter(|(import, named)| at < import.range.end && !named.name.is_empty() && is_called(named))
+            .collect()
     }
 
     /// Returns the bindings of this name, in source order.

@@ -260,11 +260,7 @@ impl Linker<'_> {
             return NameUse::Reference(self.site(&facts, index));
         }
         // The names of some re-exports are no references.
-        let imports = facts
-            .imports
-            .iter()
-            .filter(|import| import.range.start <= at && at < import.range.end);
-        let mut imported = imports.flat_map(|import| import.called(name).map(move |imported| (import, imported)));
+        let mut imported = facts.called_around(name, at).into_iter();
         if let Some((import, first)) = imported.next() {
             // Several names of a statement: `export { a as b, b as c } from "d"`.
             if imported.any(|(_, other)| other.name != first.name) {

@@ -17,9 +17,7 @@ use super::members::Use;
 use super::memo::{Memo, Question, deeper};
 use super::outside::{Sought, StandardNames};
 use super::types::{Base, Ty};
-use crate::extract::{
-    Definition, DefinitionKind, Import, ImportedName, Reference, ReferenceKind, Steps, Value, byte_order_mark,
-};
+use crate::extract::{Definition, DefinitionKind, Reference, ReferenceKind, Steps, Value, byte_order_mark};
 use crate::git::{BlobContent, ObjectReader};
 use crate::index::lexical::{LexicalError, normal_name};
 use crate::precise::FactsFile;
@@ -629,9 +627,7 @@ impl<'v> Linker<'v> {
     /// Finds what a name in an import means. The segments of the module's path mean no definition.
     fn import(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
         let at = reference.range.start;
-        let around = facts.imports_around(at);
-        let named = around.flat_map(|import| import.called(&reference.name).map(move |name| (import, name)));
-        let mut named: Vec<(&Import, &ImportedName)> = named.collect();
+        let mut named = facts.called_around(&reference.name, at);
         named.dedup_by(|one, other| {
             one.0.range == other.0.range && one.0.module == other.0.module && one.1.name == other.1.name
         });
