@@ -300,10 +300,13 @@ impl Facts {
     pub(super) fn binding_of(&self, definition: u32) -> Option<u32> {
         let definition = &self.definitions[definition as usize];
         let start = definition.name_range.start;
-        let same = |binding: &Binding| binding.start == start && binding.kind == BindingKind::Definition;
-        self.bindings_near(&definition.name, start)
-            .find(|(_, binding)| same(binding))
-            .map(|(index, _)| index)
+        let indexes = self.bound.get(&definition.name)?;
+        let first = indexes.partition_point(|&index| self.bindings[index as usize].start < start);
+        let mut same = indexes[first..]
+            .iter()
+            .take_while(|&&index| self.bindings[index as usize].start == start);
+        same.find(|&&index| self.bindings[index as usize].kind == BindingKind::Definition)
+            .copied()
     }
 
     /// Returns the imports that make a name visible somewhere in the file: the import, and the index among its names.
