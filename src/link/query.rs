@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::globals::ATTRIBUTE;
-use super::resolve::{Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
+use super::resolve::{Exports, Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
 use crate::extract::{BindingKind, DefinitionKind, Globals, ReferenceKind, Value, language, profile};
 use crate::index::lexical::{LexicalError, for_each_term};
 use crate::model::ByteRange;
@@ -474,21 +475,38 @@ impl Linker<'_> {
 
     /// Returns the names under which the file of a definition exports it.
     pub(super) fn exported_as(&self, of: DefId) -> Vec<String> {
-        let Some(facts) = self.facts(of.file).filter(|facts| facts.family == Family::JavaScript) else {
+        let known = self.links.exported.lock().get(&of.file).cloned();
+        let exported = known.unwrap_or_else(|| {
+            let found: Exports = self.exports_of(of.file).into();
+            if !self.is_interrupted() {
+                self.links.exported.lock().insert(of.file, Arc::clone(&found));
+            }
+            found
+        });
+        let first = exported.partition_point(|(def, _)| *def < of);
+        let same = exported[first..].iter().take_while(|(def, _)| *def == of);
+        same.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Returns the definitions that a file of JavaScript exports, sorted, with the names under which it does.
+    fn exports_of(&self, file: FileId) -> Vec<(DefId, String)> {
+        let Some(facts) = self.facts(file).filter(|facts| facts.family == Family::JavaScript) else {
             return Vec::new();
         };
         let exports = facts
             .bindings
             .iter()
             .filter(|binding| binding.kind == BindingKind::Export);
-        let means = |name: &str| {
-            let name = if name == "exports" { "default" } else { name };
-            definitions(&self.look_up(&Module::File(of.file), name, MAX_DEPTH)).contains(&of)
-        };
-        exports
-            .filter(|binding| means(&binding.name))
-            .map(|binding| binding.name.clone())
-            .collect()
+        let names: BTreeSet<&str> = exports.map(|binding| binding.name.as_str()).collect();
+        let mut exported = Vec::new();
+        for name in names {
+            let sought = if name == "exports" { "default" } else { name };
+            let found = definitions(&self.look_up(&Module::File(file), sought, MAX_DEPTH));
+            exported.extend(found.into_iter().map(|of| (of, name.to_owned())));
+        }
+        exported.sort_unstable();
+        exported.dedup();
+        exported
     }
 
     /// Returns the word by which other files import a file.

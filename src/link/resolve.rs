@@ -150,6 +150,9 @@ type Candidates = HashMap<(Family, String), Arc<[DefId]>>;
 /// Those that a use of the name could mean.
 type Possible = HashMap<(Family, String, Sought), Arc<[DefId]>>;
 
+/// The definitions that a file exports, sorted, with the names under which it does.
+pub(super) type Exports = Arc<[(DefId, String)]>;
+
 /// What is known about the links of a view. Answers are added as questions need them.
 #[derive(Debug)]
 pub struct Links {
@@ -165,6 +168,8 @@ pub struct Links {
     pub(super) globals: GlobalNames,
     /// The types and blocks that directly extend or implement a type.
     pub(super) subtypes: Mutex<HashMap<DefId, Arc<[DefId]>>>,
+    /// What each file exports.
+    pub(super) exported: Mutex<HashMap<FileId, Exports>>,
     /// The includes of C and C++.
     pub(super) includes: Includes,
     /// Number of references and bindings kept.
@@ -204,6 +209,7 @@ impl Links {
             standard: StandardNames::default(),
             globals: GlobalNames::default(),
             subtypes: Mutex::default(),
+            exported: Mutex::default(),
             includes: Includes::default(),
             n_kept: AtomicUsize::new(0),
             errors: Mutex::default(),
