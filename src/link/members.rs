@@ -272,11 +272,7 @@ impl Linker<'_> {
     /// Like [`Self::members_of`], for a use of the name. A member that does not fit the use is returned only if no
     /// inherited one fits.
     pub(super) fn members_for(&self, of: DefId, name: &str, usage: Use, depth: u8) -> Vec<DefId> {
-        // All parts of a type have the same members.
-        let of = match self.facts(of.file).map(|facts| facts.globals()) {
-            Some(Globals::None | Globals::Aliases) | None => of,
-            Some(_) => self.parts_of(of, depth).into_iter().min().unwrap_or(of),
-        };
+        let of = self.whole(of, depth);
         let find = || {
             let mut other = Vec::new();
             let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
@@ -286,6 +282,19 @@ impl Linker<'_> {
             if found.is_empty() { other } else { found }
         };
         self.definitions_for(Question::Members(of, name.into(), usage), find)
+    }
+
+    /// Returns the part that stands for all parts of a type, which have the same members.
+    pub(super) fn whole(&self, of: DefId, depth: u8) -> DefId {
+        if self
+            .facts(of.file)
+            .is_none_or(|facts| matches!(facts.globals(), Globals::None | Globals::Aliases))
+        {
+            return of;
+        }
+        let find = || self.parts_of(of, depth).into_iter().min().into_iter().collect();
+        let found = self.definitions_for(Question::Whole(of), find);
+        found.first().copied().unwrap_or(of)
     }
 
     /// Returns the definitions that answer a question.

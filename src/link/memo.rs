@@ -36,6 +36,8 @@ pub(super) enum Question {
     Word(FileId, u32, Box<str>),
     /// Which blocks implement a type?
     Parts(DefId),
+    /// Which of the blocks that implement a type stands for all?
+    Whole(DefId),
     /// Which types does a type extend?
     Bases(DefId),
     /// Which members of a type does a use of a name mean?

@@ -31,11 +31,14 @@ impl Linker<'_> {
         {
             found.extend(self.members_of(facts.def(outer), name, MAX_DEPTH));
         }
+        let mut seen = HashSet::new();
         for &base in facts.bases(around.index) {
             for sym in self.resolve_base(&facts, base, MAX_DEPTH).syms {
                 if let Sym::Def(base) = sym {
                     let base = self.aliased(base, MAX_DEPTH).unwrap_or(base);
-                    found.extend(self.members_of(base, name, MAX_DEPTH));
+                    if seen.insert(self.whole(base, MAX_DEPTH)) {
+                        found.extend(self.members_of(base, name, MAX_DEPTH));
+                    }
                 }
             }
         }
