@@ -109,6 +109,56 @@ fn bases_of_one_type_take_time_in_proportion() {
     links_in_time(&files, N_BASES);
 }
 
+/// Each import leads back to the name that all of them import.
+#[test]
+fn imports_of_one_name_take_time_in_proportion() {
+    const N_IMPORTS: usize = 1_000;
+    let repeated = |start: &str, line: &str, end: &str| {
+        let lines = (0..N_IMPORTS).map(|at| line.replace('$', &at.to_string()));
+        format!("{start}{}{end}", lines.collect::<String>())
+    };
+    let files = [
+        ("a.rs", repeated("", "use a::b$ as a;\n", "")),
+        ("b.rs", repeated("use a::{\n", "a,\n", "};\n")),
+        ("a.java", repeated("", "import a.b$.a;\n", "")),
+        ("a.py", repeated("", "from a import b$ as a\n", "")),
+        ("b.py", repeated("from a import (\n", "a,\n", ")\n")),
+        ("a.js", repeated("", "import a from \"a\";\n", "")),
+        ("b.js", repeated("import {\n", "a,\n", "} from \"a\";\n")),
+        ("c.js", repeated("", "var a = a;\n", "")),
+        ("a.php", repeated("<?php\n", "use a\\b$ as a;\n", "")),
+    ];
+    links_in_time(&files, N_IMPORTS);
+}
+
+/// Each definition is exported under the same name.
+#[test]
+fn exports_of_one_name_take_time_in_proportion() {
+    let files = [("a.js", "module.exports = () => a;\n".repeat(2_000))];
+    linked(&files, |view, _, linker| {
+        let file = view.find_text("a.js").unwrap();
+        let n_definitions = linker.definitions(file).unwrap().len() as u32;
+        let is_exported = |&index: &u32| linker.is_exported(DefId { file, index });
+        let n_exported = timed("exports", || (0..n_definitions).filter(is_exported).count());
+        assert_eq!(n_exported, n_definitions as usize);
+    });
+}
+
+#[test]
+fn parts_of_one_type_take_time_in_proportion() {
+    const N_PARTS: usize = 400;
+    let part = |at| format!("partial class A : A {{ void m(T{at} x) {{ m(x); base.m(x); }} }}\n");
+    linked(&[("a.cs", (0..N_PARTS).map(part).collect())], |view, _, linker| {
+        let file = view.find_text("a.cs").unwrap();
+        let found = timed("links", || linker.link_file(file).unwrap());
+        assert!(found.len() >= 2 * N_PARTS);
+        let n_definitions = linker.definitions(file).unwrap().len() as u32;
+        timed("overridden", || {
+            (0..n_definitions).for_each(|index| drop(linker.overridden(DefId { file, index })));
+        });
+    });
+}
+
 /// Each type has ten bases, all of which have the same ten.
 #[test]
 fn lattices_of_types_take_time_in_proportion() {
