@@ -720,6 +720,25 @@ mod unix {
         }
     }
 
+    /// Reading `/dev/zero` would fill the memory, and a pipe would never end.
+    #[test]
+    fn the_list_reads_nothing_outside_of_the_repository() {
+        let user = User::new();
+        for (client, _, _, _, project) in merging() {
+            let Some(file) = project else { continue };
+            user.install(&[client, "--scope", "project"]);
+            let path = user.repo.path(file);
+            let outside = user.path(&format!("outside/{client}"));
+            fs::create_dir_all(outside.parent().unwrap()).unwrap();
+            fs::rename(&path, &outside).unwrap();
+            symlink(&outside, &path).unwrap();
+        }
+        let answer = user.call(&["install", "--list", "--json"]).expect(1).json();
+        for listed in answer["clients"].as_array().unwrap() {
+            assert_eq!(listed["installed"], json!([]), "{listed}");
+        }
+    }
+
     #[test]
     fn links_stay_and_what_they_lead_to_is_changed() {
         let user = User::new();

@@ -1,6 +1,5 @@
 //! Plans and applies an installation or its removal.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -283,7 +282,8 @@ impl Plan {
 /// Returns the file of this scope that has a server of this name, if there is one.
 pub(crate) fn is_installed(client: &Client, scope: Scope, name: &str, places: &Places) -> Option<PathBuf> {
     let files = client.files(scope, name, places).into_iter();
-    let mut files = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
+    let read = |path: &Path| Found::read(path, root(scope, places)).ok()?.text;
+    let mut files = files.filter_map(|path| Some((read(&path)?, path)));
     let names = |text: &str| match client.format {
         Format::Yaml => yaml_text::has(text, name),
         _ => entry_in(client, text, name).is_some(),
