@@ -170,7 +170,7 @@ impl Change<'_> {
         record: &dyn Fn() -> Result<()>,
     ) -> Result<(bool, Vec<Entry>)> {
         let was_usable = opened().is_ok();
-        let before = std::fs::read(path).ok();
+        let before = crate::git::read_small_file(path).ok().flatten();
         let is_changed = match self.value {
             Some(value) => set(path, self.key, value).map(|()| true)?,
             None => {

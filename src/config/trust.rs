@@ -67,7 +67,8 @@ pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'
 
 /// Returns true if the file at `path` is recorded with its current content.
 pub fn is_trusted(path: &Path, environment: &Environment) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|text| Trusted::new(environment).contains(path, &text))
+    let is_recorded = |text: &str| Trusted::new(environment).contains(path, text);
+    matches!(file::read(path), Ok(Some((_, text))) if is_recorded(&text))
 }
 
 /// Records the current content of the file at `path` as written or approved by this user.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::ask::Ask;
 use super::question::Question;
 use crate::extract::{Definition, lang_of_path, language};
+use crate::git::read_small_file;
 use crate::ingest::ServerFacts;
 use crate::link::{DefId, Linker, Mentions, Site, Tier};
 use crate::lsp::{self, Answer, AskError, Canary, KnownFile, Place};
@@ -294,8 +295,8 @@ impl Asking<'_> {
         let path = self.path(file)?;
         let is_equal = *self.as_on_disk.borrow_mut().entry(file).or_insert_with(|| {
             let stored = self.sources.reader().read(file);
-            let on_disk = std::fs::read(self.access.root.join(&path));
-            matches!((stored, on_disk), (Ok(Source::Bytes(stored)), Ok(on_disk)) if *stored == *on_disk)
+            let on_disk = read_small_file(&self.access.root.join(&path));
+            matches!((stored, on_disk), (Ok(Source::Bytes(stored)), Ok(Some(on_disk))) if *stored == *on_disk)
         });
         is_equal.then_some(path)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{ExchangeError, Repository, origin_host};
+use crate::git::{ExchangeError, Repository, origin_host, read_small_file};
 
 /// The file for GitHub, relative to the root of the worktree, and its folders, the outermost first.
 const GITHUB_FILE: &str = ".github/workflows/codescout.yml";
@@ -59,8 +59,8 @@ impl CiFile {
 
     fn for_gitlab(root: &Path) -> Self {
         let path = root.join(GITLAB_FILE);
-        match fs::read_to_string(&path) {
-            Ok(text) if text.lines().any(runs_command) => Self::Exists(path),
+        match read_small_file(&path) {
+            Ok(Some(text)) if String::from_utf8_lossy(&text).lines().any(runs_command) => Self::Exists(path),
             _ => Self::Left(format!(
                 "add this to {GITLAB_FILE}, which has your other jobs:\n{GITLAB_TEMPLATE}"
             )),
@@ -116,7 +116,7 @@ impl NewCiFile {
     /// Returns true if the file has the content with which it was created.
     pub(crate) fn is_unchanged(&self) -> bool {
         let is_file = self.path.symlink_metadata().is_ok_and(|found| found.is_file());
-        is_file && fs::read(&self.path).is_ok_and(|bytes| bytes == GITHUB_TEMPLATE.as_bytes())
+        is_file && matches!(read_small_file(&self.path), Ok(Some(text)) if text == GITHUB_TEMPLATE.as_bytes())
     }
 
     /// Removes the file, and the folders that were created with it if they are empty.
