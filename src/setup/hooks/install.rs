@@ -10,7 +10,7 @@ use super::folder::{HooksFolder, Standing};
 use super::managers::{Manager, Seen, husky_folder, lefthook_snippet, lefthook_starts_us, managers};
 use super::queue::Queue;
 use super::script::{Held, MOVED, Program, Shape, added, lines, own_file};
-use crate::git::Repository;
+use crate::git::{Repository, read_small_file};
 use crate::model::Explain;
 
 /// File mode of a new hook.
@@ -423,8 +423,11 @@ impl Found {
         if !metadata.is_file() {
             return Ok(Self::Link);
         }
-        let content = fs::read(path).map_err(|source| failed(path, source))?;
-        Ok(Self::Script(content, metadata.permissions().mode() & 0o7777))
+        let content = read_small_file(path).map_err(|source| failed(path, source))?;
+        Ok(Self::Script(
+            content.unwrap_or_default(),
+            metadata.permissions().mode() & 0o7777,
+        ))
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::event::HookEvent;
-use crate::git::Repository;
+use crate::git::{Repository, read_small_file};
 use crate::sidecar::{FileLock, failpoint, remove_stale_temporaries};
 
 /// File name of the main worktree's request. No linked worktree can have this name, because git names those after their
@@ -27,6 +27,8 @@ const REQUEST: &str = "request ";
 const HALF: &str = "writing ";
 /// Prefix of the response to a trial.
 pub(super) const ANSWER: &str = "trial ";
+/// Limit on the size of a request. The path of a git directory is shorter.
+const MAX_REQUEST_BYTES: u64 = 64 << 10;
 /// Age after which temporary files can be removed, because no process will rename or read them.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -168,8 +170,12 @@ fn is_old(entry: &DirEntry) -> bool {
 }
 
 fn read_request(path: PathBuf) -> Option<Request> {
-    let made = fs::metadata(&path).and_then(|metadata| metadata.modified()).ok()?;
-    let content = fs::read(&path).ok()?;
+    let found = fs::symlink_metadata(&path).ok()?;
+    if !found.is_file() || found.len() > MAX_REQUEST_BYTES {
+        return None;
+    }
+    let made = found.modified().ok()?;
+    let content = read_small_file(&path).ok()??;
     let line_end = content.iter().position(|byte| *byte == b'\n')?;
     let event = HookEvent::named(std::str::from_utf8(&content[..line_end]).ok()?)?;
     Some(Request {

@@ -1,7 +1,6 @@
 //! The worker that hooks start. It waits until git is done and then indexes the checked-out commit.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,7 +10,7 @@ use super::event::HookEvent;
 use super::log::{Entry, HookLog, RunOutcome, timestamp};
 use super::queue::{Queue, Request};
 use crate::config::Overrides;
-use crate::git::{RefKind, Repository, is_in_operation};
+use crate::git::{RefKind, Repository, is_in_operation, read_small_file};
 use crate::index::dense::IN_BACKGROUND;
 use crate::ingest::{Outcome, Target};
 use crate::model::{Ctx, TreeId};
@@ -288,7 +287,7 @@ impl<'a> Run<'a> {
     /// because other hooks need that. This way also finds branches that moved without a hook.
     fn index_pushed(&self, interrupt: &AtomicBool) {
         let path = Queue::of(&self.workspace.repository).path("tips");
-        let known = fs::read(&path).ok().map(|text| parse_tips(&text));
+        let known = read_small_file(&path).ok().flatten().map(|text| parse_tips(&text));
         let Ok(refs) = self.workspace.repository.refs() else {
             return;
         };
@@ -349,6 +348,8 @@ fn format_tips(tips: &BTreeMap<String, String>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
+    use std::fs;
+
     use super::*;
     use crate::support::TestRepo;
 

@@ -346,6 +346,24 @@ fn a_trial_of_hooks_that_start_nothing_fails() {
     );
 }
 
+/// In a git directory from an archive, a file that uses a few bytes of the disk can have any size.
+#[test]
+fn huge_files_are_not_read() {
+    let repo = hooked();
+    let huge = |path: &str, start: &str, n_bytes| {
+        repo.write(path, start);
+        let file = fs::File::options().write(true).open(repo.path(path)).unwrap();
+        file.set_len(n_bytes).unwrap();
+    };
+    huge(".git/codescout-hooks/request x", "post-commit\n/", 1 << 20);
+    assert_eq!(hooks_json(&repo, &["status"], 0)["waiting"], 0);
+    huge(".git/hooks/post-commit", "#!/bin/sh\n", 100 << 20);
+    let status = hooks(&repo, &["status"]).expect(1).stdout;
+    assert!(String::from_utf8_lossy(&status).contains("not called, foreign"));
+    let refused = hooks(&repo, &["install", "--dry-run"]).expect(2).stderr;
+    assert!(refused.contains("larger than 64 MiB"), "{refused}");
+}
+
 #[test]
 fn a_trial_runs_nothing_that_only_git_finds() {
     let configured = |section: &str| format!("[{section}]\n\tpath = planted\n");
