@@ -2,7 +2,7 @@
 
 use crate::artifact::Extractor;
 use crate::extract::{self, Content};
-use crate::git::{BlobContent, ExactFile, FileMode, Repository, WorkTreeReader, unified_diff};
+use crate::git::{BlobContent, ExactFile, FileMode, Repository, Unread, WorkTreeReader, unified_diff};
 use crate::model::count::count;
 use crate::model::{BlobId, Hint, Oid, RepoPath, start_of};
 use crate::query::{PartQuery, parse_lines};
@@ -97,6 +97,18 @@ impl Edited {
         let [old, new] = [old, new].map(|version| version.map(|(bytes, blob)| Version { bytes, blob }));
         patch(self.path.as_bytes(), self.mode, old, new)
     }
+}
+
+/// Returns the id of the blob that git would store of a file with this content.
+pub(crate) fn stored_as(
+    path: &RepoPath,
+    mode: FileMode,
+    content: &[u8],
+    reader: &mut WorkTreeReader,
+) -> Result<String> {
+    let stored = reader.stored_as(path, mode, content.to_vec());
+    let failed = |error: Unread| OpError::failed(format!("cannot edit {}: {error}", path.to_text()));
+    Ok(stored.map_err(failed)?.blob.to_string())
 }
 
 /// Returns the paths and parts that a target may mean, the longest path first.
@@ -211,9 +223,8 @@ impl<'a> OpenFile<'a> {
             return Ok(None);
         }
         let mode = self.exact.as_ref().map_or(FileMode::File, |file| file.stored.mode);
-        let new_blob = new
-            .clone()
-            .map(|bytes| reader.stored_as(self.path, mode, bytes).blob.to_string());
+        let new_blob = new.as_ref().map(|new| stored_as(self.path, mode, new, reader));
+        let new_blob = new_blob.transpose()?;
         Ok(Some(Edited {
             path: self.path.clone(),
             mode,

@@ -137,6 +137,7 @@ impl WorkTreeReader {
         if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
             return Ok(None);
         }
+        self.rules_files.check(&self.root, path).map_err(unread)?;
         let opened = beneath::open_file(folder.as_fd(), name).map_err(unread)?;
         let found = rustix::fs::fstat(&opened).map_err(|errno| unread(errno.into()))?;
         match FileType::from_raw_mode(found.st_mode) {
@@ -158,8 +159,9 @@ impl WorkTreeReader {
     }
 
     /// Returns what git would store of a file with the content `raw`.
-    pub fn stored_as(&mut self, path: &RepoPath, mode: FileMode, raw: Vec<u8>) -> DiskFile {
-        self.convert(path.as_bytes(), mode, raw)
+    pub fn stored_as(&mut self, path: &RepoPath, mode: FileMode, raw: Vec<u8>) -> Result<DiskFile, Unread> {
+        self.rules_files.check(&self.root, path.as_bytes()).map_err(unread)?;
+        Ok(self.convert(path.as_bytes(), mode, raw))
     }
 
     /// Returns the blob that the git index has for a path.

@@ -1,7 +1,7 @@
 //! Replaces ranges of a file that were found in a view.
 
 use super::Writer;
-use crate::edit::{Edited, FileText, OpenFile, Splice, check_errors, spliced};
+use crate::edit::{Edited, FileText, OpenFile, Splice, check_errors, spliced, stored_as};
 use crate::git::FileMode;
 use crate::model::RepoPath;
 use crate::session::{OpError, Result};
@@ -45,7 +45,7 @@ impl Writer<'_> {
         let new = spliced(&old, splices)?;
         let (shown, shown_new) = (path.to_text(), to.to_text());
         check_errors(false, &FileText::new(&shown, &old), &FileText::new(&shown_new, &new))?;
-        let new_blob = files.reader.stored_as(to, mode, new.clone()).blob.to_string();
+        let new_blob = stored_as(to, mode, &new, &mut files.reader)?;
         let edited = |path: &RepoPath, old: Option<Vec<u8>>, new: Option<Vec<u8>>, warnings| Edited {
             path: path.clone(),
             mode,

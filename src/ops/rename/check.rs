@@ -140,6 +140,7 @@ impl Plan<'_> {
             let path = self.new_path(file);
             let bytes = spliced(&planned.bytes, self.splices(planned))?;
             let stored = reader.stored_as(&path, view.file(file).entry().mode, bytes.clone());
+            let stored = stored.map_err(|error| OpError::failed(format!("{}: {error}", path.to_text())))?;
             let by = |place: &Place| {
                 (
                     place.range.end,

@@ -118,6 +118,30 @@ fn paths_outside_through_links_and_into_git_are_refused() {
     assert!(repo.path("link.txt").is_symlink());
 }
 
+/// Opening a pipe would never end.
+#[test]
+fn attributes_that_are_a_pipe_are_refused() {
+    let repo = with_file("dir/a.txt", b"a\n");
+    for folder in ["", "dir/"] {
+        let pipe = repo.path(format!("{folder}.gitattributes"));
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, 0o600.into(), 0).unwrap();
+        for edits in [
+            replaced("dir/a.txt"),
+            json!([{"op": "create", "target": "dir/new.txt", "text": "x"}]),
+            json!([{"op": "delete", "target": "dir/a.txt"}]),
+        ] {
+            let found = edit(&repo, &edits, &[]).expect(2);
+            assert!(
+                found.stderr.contains("is a pipe or a device"),
+                "{edits}: {}",
+                found.stderr
+            );
+        }
+        fs::remove_file(pipe).unwrap();
+    }
+}
+
 #[test]
 fn paths_that_git_cannot_open_are_refused() {
     let repo = with_file("a.txt", b"a\n");
