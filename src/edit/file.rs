@@ -4,7 +4,7 @@ use crate::artifact::Extractor;
 use crate::extract::{self, Content};
 use crate::git::{BlobContent, ExactFile, FileMode, Repository, Unread, WorkTreeReader, unified_diff};
 use crate::model::count::count;
-use crate::model::{BlobId, Hint, Oid, RepoPath, start_of};
+use crate::model::{BlobId, Hint, Oid, RepoPath, start_of, without_placeholders};
 use crate::query::{PartQuery, parse_lines};
 use crate::session::{OpError, Result};
 
@@ -113,22 +113,23 @@ pub(crate) fn stored_as(
 
 /// Returns the paths and parts that a target may mean, the longest path first.
 pub(crate) fn parts_of(target: &str) -> Vec<(RepoPath, Part)> {
-    let mut found = vec![(RepoPath::from(target), Part::Whole)];
+    let path = |text: &str| RepoPath::new(without_placeholders(text));
+    let mut found = vec![(path(target), Part::Whole)];
     let lines = target
         .rsplit_once(':')
-        .and_then(|(path, lines)| Some((path, parse_lines(lines)?, lines)));
-    if let Some((path, PartQuery::Lines(first, last), typed)) = lines {
+        .and_then(|(of, lines)| Some((of, parse_lines(lines)?, lines)));
+    if let Some((of, PartQuery::Lines(first, last), typed)) = lines {
         let part = if typed.contains('-') {
             Part::Lines(first, last)
         } else {
             Part::Line(first)
         };
-        found.push((RepoPath::from(path), part));
+        found.push((path(of), part));
     }
     let names = target
         .rmatch_indices('#')
         .map(|(at, _)| (&target[..at], &target[at + 1..]));
-    found.extend(names.map(|(path, name)| (RepoPath::from(path), Part::Name(name.to_owned()))));
+    found.extend(names.map(|(of, name)| (path(of), Part::Name(name.to_owned()))));
     found
 }
 

@@ -18,8 +18,9 @@ use super::question::beside;
 use super::sink::{Recorded, Sink, Style};
 use crate::edit::{Batch, Edited, MAX_FILE_BYTES, OpenFile, Opening, Operation, Part, Verb, parts_of};
 use crate::git::{Rewrite, Rewriter, Unread, WorkTreeReader, check_path};
-use crate::model::RepoPath;
 use crate::model::count::count;
+use crate::model::unprintable::{is_unprintable, visible};
+use crate::model::{RepoPath, without_placeholders};
 use crate::session::{OpError, Result};
 
 /// Time to wait for another edit.
@@ -221,8 +222,9 @@ impl Files<'_> {
         let target = inside(workspace, &operation.target);
         if operation.op == Verb::Create {
             let target = inside_here(workspace, &operation.target).unwrap_or_else(|| target.into_owned());
-            let path = RepoPath::from(target.trim_start_matches("./"));
+            let path = RepoPath::new(without_placeholders(target.trim_start_matches("./")));
             self.check(&path)?;
+            check_new(&path)?;
             if self.is_there(&path)? {
                 return Err(OpError::new("the file exists", "use other operations to change it"));
             }
@@ -241,7 +243,7 @@ impl Files<'_> {
         }
         if let Some((path, lines)) = target.trim_start_matches("./").rsplit_once(':')
             && lines.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
-            && self.is_there(&RepoPath::from(path))?
+            && self.is_there(&RepoPath::new(without_placeholders(path)))?
         {
             return Err(OpError::new(
                 format!("{lines:?} is not a range of lines"),
@@ -290,6 +292,20 @@ impl Files<'_> {
         self.known.insert(path.clone(), found);
         Ok(is_there)
     }
+}
+
+/// Fails if the path of a new file has characters that are not seen, or change how the rest is seen.
+fn check_new(path: &RepoPath) -> Result<()> {
+    let has_hidden = |text: &str| text.contains(is_unprintable);
+    if path.as_bytes().utf8_chunks().any(|chunk| has_hidden(chunk.valid())) {
+        let shown = visible(&path.to_text()).into_owned();
+        let hint = "choose a name that shows what it is";
+        return Err(OpError::new(
+            format!("{shown} has invisible or control characters"),
+            hint,
+        ));
+    }
+    Ok(())
 }
 
 fn page(ask: &Ask<'_>, dry_run: bool, edited: &[Edited], completed: Vec<String>) -> PageOf<Edit> {

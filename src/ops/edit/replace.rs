@@ -1,6 +1,6 @@
 //! Replaces ranges of a file that were found in a view.
 
-use super::Writer;
+use super::{Writer, check_new};
 use crate::edit::{Edited, FileText, OpenFile, Splice, check_errors, spliced, stored_as};
 use crate::git::FileMode;
 use crate::model::RepoPath;
@@ -61,6 +61,7 @@ impl Writer<'_> {
         if files.is_there(to)? {
             return Err(OpError::new(format!("{shown_new} exists"), "choose another name"));
         }
+        check_new(to)?;
         Ok(vec![
             edited(path, Some(old), None, file.warnings),
             edited(to, None, Some(new), Vec::new()),

@@ -1,6 +1,8 @@
 //! Tests what is refused, with nothing changed.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use serde_json::{Value, json};
@@ -107,6 +109,9 @@ fn paths_outside_through_links_and_into_git_are_refused() {
         ("sub/.Git/config", "belongs to git"),
         ("dir/a.txt", "the file exists"),
         ("a\u{7f}", "control characters"),
+        ("a\u{202e}b", "invisible"),
+        ("a\u{200b}", "invisible"),
+        ("a\u{f0ff}\u{e0041}", "invisible"),
     ] {
         refused(&repo, &json!([{"op": "create", "target": target, "text": "x"}]), said);
     }
@@ -116,6 +121,18 @@ fn paths_outside_through_links_and_into_git_are_refused() {
     assert_eq!(fs::read(outside.join("a.txt")).unwrap(), b"a\n");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
     assert!(repo.path("link.txt").is_symlink());
+}
+
+#[test]
+fn placeholders_of_bytes_are_no_names() {
+    let repo = with_file("a.txt", b"a\n");
+    let operation = |op: &str, text: &str| json!([{"op": op, "target": "q\u{f00ff}", "old": "a", "text": text}]);
+    let create = json!([{"op": "create", "target": "q\u{f00ff}", "text": "a\n"}]);
+    edit(&repo, &create, &[]).expect(0);
+    let name = OsStr::from_bytes(b"q\xff");
+    assert_eq!(fs::read(repo.root().join(name)).unwrap(), b"a\n");
+    edit(&repo, &operation("replace_text", "b"), &[]).expect(0);
+    assert_eq!(fs::read(repo.root().join(name)).unwrap(), b"b\n");
 }
 
 /// Opening a pipe would never end.
