@@ -41,9 +41,15 @@ pub fn leads_into(path: &Path, roots: &[&Path]) -> bool {
     path.canonicalize().map_or(true, |path| is_within(&path)) || parent.is_some_and(|parent| is_within(&parent))
 }
 
-/// Returns the folders of a search path that are absolute, in its order. Those of `/proc` depend on the current folder.
+/// Returns the folders of a search path that are absolute, in its order. Those of `/proc`, and those to which a way leads
+/// through it, depend on the current folder.
 pub fn absolute_folders(search_path: &OsStr) -> impl Iterator<Item = PathBuf> {
-    env::split_paths(search_path).filter(|folder| folder.is_absolute() && !folder.starts_with("/proc"))
+    let is_of_processes = |path: &Path| path.starts_with("/proc");
+    let is_fixed = move |folder: &PathBuf| {
+        let mut real = folder.ancestors().filter_map(|part| part.canonicalize().ok());
+        folder.is_absolute() && !is_of_processes(folder) && !real.any(|part| is_of_processes(&part))
+    };
+    env::split_paths(search_path).filter(is_fixed)
 }
 
 /// Returns a search path of folders. It is never empty, as that would mean the current folder.
@@ -121,6 +127,17 @@ mod tests {
         assert_eq!(find_program("tool", search_path.as_ref(), &[]), found);
         assert_eq!(joined_path(absolute_folders(search_path.as_ref())), path);
         assert_eq!(find_program("tool", path.as_ref(), &[folder.path()]), None);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/proc/self", &link).unwrap();
+        let through_link = link.join("cwd");
+        for search_path in [
+            "/proc/self/cwd",
+            "/tmp/../proc/self/cwd",
+            through_link.to_str().unwrap(),
+        ] {
+            let all = joined_path(absolute_folders(search_path.as_ref()));
+            assert_eq!(all, SYSTEM_PATH, "{search_path}");
+        }
     }
 
     #[test]
