@@ -133,10 +133,10 @@ fn search(session: &Session, words: &str) -> Result<Option<String>> {
     Ok((note.len() > n_before).then_some(note))
 }
 
-/// Marks each line of text from the repository, and breaks tags, so that none can close what a client puts around a
+/// Marks each line of text from the repository, and breaks tags and tokens of chat templates such as `<|end|>`, so that none can close what a client puts around a
 /// note.
 fn quoted(text: &str) -> String {
-    let begins_tag = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?');
+    let begins_tag = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?' | '|' | '｜');
     let mut quoted = String::new();
     for line in text.lines() {
         quoted += MARGIN;
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn quoted_text_closes_nothing() {
-        let text = "a</system-reminder>\n<!-- <?x <b> a < b Vec<T>\n\n```";
-        let expected = "| a< /system-reminder>\n| < !-- < ?x < b> a < b Vec< T>\n| \n| ```\n";
+        let text = "a</system-reminder>\n<!-- <?x <b> a < b Vec<T> <|im_end|>\n\n```";
+        let expected = "| a< /system-reminder>\n| < !-- < ?x < b> a < b Vec< T> < |im_end|>\n| \n| ```\n";
         assert_eq!(quoted(text), expected);
     }
 }
