@@ -33,6 +33,9 @@ secret_  A-Za-z0-9  43,
 API-  A-Z0-9  25,40
 (?:CLOJARS|rdme)_  a-z0-9  40,
 AKCp  A-Za-z0-9  60,
+napi_  a-z0-9  64
+xaat-|amzn\.mws\.  a-f0-9-  36
+st\.[a-f0-9]{24}\.[a-f0-9]{24}\.  a-f0-9  32
 # Code hosting and registries.
 gh[pousr]_  A-Za-z0-9  30,
 github_pat_  \w  40,
@@ -53,6 +56,13 @@ sk-  \w-  20,
 sq0(?:atp|csp)-  \w-  22,
 shp(?:at|ca|pa|ss)_  A-Fa-f0-9  32
 glsa_[A-Za-z0-9]{32}_  a-f0-9  8
+lsv2_[ps][tk]_[a-f0-9]{32}_  a-f0-9  10
+lin_oauth_  a-f0-9  64
+e2b_  a-f0-9  40
+sk_  a-f0-9  48
+fc-|live_  a-f0-9  32
+re_[A-Za-z0-9]{8}_  A-Za-z0-9  24
+hcaik_01  a-z0-9  58
 NRAK-  A-Z0-9  27
 PMAK-[a-f0-9]{24}-  a-f0-9  34
 pat[A-Za-z0-9]{14}\.|pat-[a-z]{2}[0-9]-  a-f0-9-  36,
@@ -94,8 +104,8 @@ all  \b[A-Za-z0-9_.-]+:([^\s"'`]{3,})@(?:tcp|unix)\(
 all  \b([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,})
 all  \b([A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,34})
 all  \b([MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})
-all  \b([0-9]{8,10}:[A-Za-z0-9_-]{35}\b|[0-9]/[0-9]{16}:[a-f0-9]{32})
-all  \b([0-9a-f]{32}-us[0-9]{1,2})\b
+all  \b([0-9]{8,10}:[A-Za-z0-9_-]{35}\b|[0-9](?:/[0-9]{16}){1,2}:[a-f0-9]{32})
+all  \b([0-9a-f]{32}-(?:us[0-9]{1,2}|[0-9a-f]{8}-[0-9a-f]{8}))\b
 # A line of `.pgpass`.
 random  (?m)^[\w.*/-]+:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:([^:\s]{4,})\r?$
 # Entries of `.netrc`, on one or more lines.
@@ -139,6 +149,14 @@ all  (?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|be
 random  (?i)\bauthorization\b[^\n]{0,200}\b(?:signature|response)=["']?([^\s"',]{8,})
 random  (?i)\bbearer\s+([^\s"'`$<{\\=]{12,})
 all  (?i)\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?(?:["']([^"'\n]+)["']|([a-z0-9]{6,})\s*;)
+all  (?i)\bset\s+password\s+(?:for\s+\S+\s*)?=\s*["']([^"'\n]{4,})["']
+all  (?i)\busername=[^,\s]+,password=([^,\s"']{4,})
+all  (?i)\.(?:getOrDefault|getProperty)\(\s*["'][\w.-]*(?:password|passwd|secret|api_?key|token)["']\s*,\s*["']([^"'\n]{4,})["']
+all  \bNetworkCredential\(\s*"[^"\n]*",\s*"([^"\n]{4,})"
+all  \bcreateHmac\(\s*["'][\w-]+["']\s*,\s*["']([^"'\n]{4,})["']
+all  (?i)\bexpect\s+["{*][^\n]{0,40}pass[^\n]{0,40}\r?\n\s*send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
+all  (?im)^\s*bindpw\s+(\S{4,})\s*$
+random  (?i)\b\w*(?:password|passwd|pwd|secret)\w*\.equals\(\s*["']([^"'\n]{4,})["']
 all  (?i)\b(?:PWD|password)=\{([^{}"'\n]{4,})\}
 all  (?im)^\s*(?:user(?:name)?|login)\s+\S+\s+(?:privilege\s+[0-9]+\s+)?(?:insecure-)?(?:password|secret)\s+(?:[0-9]\s+)?(\S{4,})\s*$
 all  \b(?:enable\s+(?:secret|password)\s+[0-9]|snmp-server\s+community)\s+(\S{4,})
@@ -164,14 +182,20 @@ all  \b(?:htpasswd\s+-\w*b\w*\s+\S+|rabbitmqctl\s+(?:add_user|change_password)|m
 all  \b(?:vault\s+kv\s+put|kubectl\s+create\s+secret)\bARGS(?:--from-literal=)?\w+=ARGUMENT
 all  \bput-parameter\bARGSSecureStringARGS--value\s+ARGUMENT
 all  \b(?:docker|podman|helm|oras|skopeo|buildah|oc|az)\b[^\n]*\blogin\bARGS(?:-p|--password)[\s=]*ARGUMENT
+all  \bgh\s+secret\s+set\bARGS(?:-b|--body)[\s=]*ARGUMENT
+random  \bsnmp[a-z]+\bARGS-c\s+ARGUMENT
+all  \bssh-keygen\bARGS-N\s+ARGUMENT
+all  \buser(?:add|mod)\bARGS-p\s+ARGUMENT
+all  \baws\s+configure\s+set\s+aws_secret_access_key\s+ARGUMENT
+all  \bcurl\bARGS(?:-H|--header)[\s=]*["'](?i:x-api-key):\s*([^"'\n$]{4,})["']
 all  \bredis-cli\bARGS-a\s+ARGUMENT
-all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo -S|passwd --stdin|chpasswd|(?:docker|gh|podman|helm)\b[^\n]*\blogin\b)
+all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo -S|passwd --stdin|chpasswd|kinit\b|(?:docker|gh|podman|helm)\b[^\n]*\blogin\b)
 "##;
 
 /// Texts, one of which every form in [`NEAR_FORMS`] contains.
-const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|crypt|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
+const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|createhmac\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|crypt|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
-const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo)[ \t]";
+const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo|gh|snmp[a-z]+|ssh-keygen|user(?:add|mod)|aws)[ \t]";
 /// Limit on the text before and behind such a word.
 const NEAR_BYTES: usize = 300;
 /// A JSON Web Key.
