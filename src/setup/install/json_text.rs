@@ -11,7 +11,7 @@ mod tests;
 
 use serde_json::Value;
 
-use self::document::{Member, Node, parse};
+use self::document::{Member, Node, parse, parse_unambiguous};
 use super::entry::{Entry, difference, merged};
 use super::{Edited, TextError, entry};
 use crate::config::lines::{indentation, line_end, line_start, newline, split_mark};
@@ -41,7 +41,7 @@ pub(super) fn is_leftover(text: &str, template: &Entry) -> bool {
 
 /// Writes `entry` under `name` to the object at the path `section`, which is not empty. Creates what is missing of the
 /// path. In an existing entry, only the fields that describe how to connect to the server change. An empty text gets the
-/// fields of `template` first.
+/// fields of `template` first. Fails if a key on the way or in the entry is repeated.
 pub(super) fn put(
     text: &str,
     section: &[&str],
@@ -49,7 +49,8 @@ pub(super) fn put(
     entry: &Entry,
     template: &Entry,
 ) -> Result<Edited, TextError> {
-    let Some(root) = parse(text)? else {
+    let path: Vec<&str> = section.iter().copied().chain([name]).collect();
+    let Some(root) = parse_unambiguous(text, &path)? else {
         return Ok(Edited {
             text: put_root(text, section[0], nested(&section[1..], name, entry), template),
             made_section: true,

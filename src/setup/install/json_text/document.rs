@@ -1,5 +1,6 @@
 //! Parses JSON with comments and trailing commas, with the positions of values, fields and commas.
 
+use std::collections::HashSet;
 use std::ops;
 
 use jsonc_parser::ast;
@@ -51,7 +52,7 @@ impl Node {
         }
     }
 
-    /// Returns the index of the field with this key. If there are several, the last one is used, as in every client.
+    /// Returns the index of the field with this key. If there are several, the last one is used, as in most programs.
     pub(super) fn index(&self, key: &str) -> Option<usize> {
         match &self.kind {
             Kind::Object(members) => members.iter().rposition(|member| member.key == key),
@@ -62,6 +63,24 @@ impl Node {
     /// Returns the field with this key.
     pub(super) fn member(&self, key: &str) -> Option<&Member> {
         Some(&self.members()[self.index(key)?])
+    }
+
+    /// Returns the first field with the key of an earlier one, on the path of keys or in the value at its end. Programs
+    /// differ in which of them they use.
+    pub(super) fn repeated(&self, path: &[&str]) -> Option<&Member> {
+        let Some((key, rest)) = path.split_first() else {
+            let mut seen = HashSet::new();
+            let is_object = matches!(self.kind, Kind::Object(_));
+            let mut repeated = self
+                .members()
+                .iter()
+                .filter(|member| is_object && !seen.insert(&member.key));
+            let first = repeated.next();
+            return first.or_else(|| self.members().iter().find_map(|member| member.value.repeated(&[])));
+        };
+        let mut same = self.members().iter().filter(|member| member.key == *key);
+        let first = same.next()?;
+        same.next().or_else(|| first.value.repeated(rest))
     }
 
     pub(super) fn value(&self) -> Value {
@@ -118,6 +137,18 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, TextError> {
 fn is_json(token: &TokenAndRange<'_>, text: &str) -> bool {
     let is_scalar = matches!(token.token, Token::String(_) | Token::Number(_));
     !is_scalar || serde_json::from_str::<Value>(token.text(text)).is_ok()
+}
+
+/// Parses the text as [`parse`] does. Fails if a key on the path `section`, or in what is there, is repeated.
+pub(super) fn parse_unambiguous(text: &str, section: &[&str]) -> Result<Option<Node>, TextError> {
+    let root = parse(text)?;
+    match root.as_ref().and_then(|root| root.repeated(section)) {
+        Some(member) => Err(TextError::Broken {
+            line: line_number(text, member.start),
+            message: format!("the key {:?} is there twice", member.key),
+        }),
+        None => Ok(root),
+    }
 }
 
 struct Places {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::entry::Entry;
 use super::super::{Edited, TextError};
-use super::document::parse;
+use super::document::{parse, parse_unambiguous};
 use super::{check, insert, object, other_shape, put_root, remove, replace};
 
 /// An item of a list.
@@ -17,7 +17,7 @@ pub(in super::super) struct Item {
 }
 
 /// Adds `items`. Items of their lists for which `is_own` returns true are replaced. An empty text gets the fields of
-/// `template` first.
+/// `template` first. Fails if a key on the way or in the section is repeated.
 pub(in super::super) fn put(
     text: &str,
     section: &str,
@@ -25,7 +25,8 @@ pub(in super::super) fn put(
     is_own: &dyn Fn(&Value) -> bool,
     template: &Entry,
 ) -> Result<Edited, TextError> {
-    let before = parse(text)?.map(|root| object(root.value(), "the file")).transpose()?;
+    let root = parse_unambiguous(text, &[section])?;
+    let before = root.map(|root| object(root.value(), "the file")).transpose()?;
     let made_section = before.is_none_or(|fields| !fields.contains_key(section));
     let mut text = text.to_owned();
     for item in items {

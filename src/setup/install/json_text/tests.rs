@@ -142,6 +142,25 @@ fn other_shapes_are_refused() {
     ));
 }
 
+/// Programs differ in which of two values they use.
+#[test]
+fn repeated_keys_on_the_way_are_refused() {
+    let entry = "{\"me\": {\"command\": \"x\", \"args\": [\"serve\"]}}";
+    for text in [
+        format!("{{\"s\": {{}},\n\"s\": {entry}}}"),
+        format!("{{\"s\": {entry},\n\"s\": {{}}}}"),
+        "{\"s\": {\"me\": {},\n\"me\": {}}}".to_owned(),
+        "{\"s\": {\"me\": {\"command\": \"./x\",\n\"command\": \"x\"}}}".to_owned(),
+        "{\"s\": {\"me\": {\"env\": {\"A\": 1,\n\"\\u0041\": 2}}}}".to_owned(),
+    ] {
+        match put_in(&text) {
+            Err(TextError::Broken { message, .. }) => assert!(message.contains("twice"), "{text}: {message}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    assert!(put_in("{\"a\": 1, \"a\": 2, \"s\": {\"other\": {\"b\": 1, \"b\": 2}}}").is_ok());
+}
+
 /// Generates random JSON with comments in random layouts.
 fn layouts() -> impl Strategy<Value = String> {
     let blank = prop::sample::select(vec!["", " ", "\n  ", "\n\t", "\r\n    ", " // c\n", "/* c */", "\n\n"]);
