@@ -992,6 +992,48 @@ fn an_entry_that_is_there_twice_is_not_accepted() {
 }
 
 #[test]
+fn hooks_that_came_with_the_repository_are_not_accepted() {
+    let file = ".claude/settings.json";
+    let install = [
+        "install",
+        "claude-code",
+        "--scope",
+        "project",
+        "--with",
+        "hooks",
+        "--yes",
+    ];
+    let user = User::new();
+    user.call(&install).expect(0);
+    let written: Value = serde_json::from_slice(&user.repo.read(file)).unwrap();
+    let own = written["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+        .as_str()
+        .unwrap();
+    for command in [
+        "codescout hooks agent claude-code; ./evil",
+        "./codescout hooks agent claude-code",
+        &format!("{own}; ./evil"),
+    ] {
+        for list in ["SessionStart", "PreToolUse", "Stop"] {
+            fs::remove_dir_all(user.path(".state")).unwrap();
+            let mut planted = written.clone();
+            let item = json!({"hooks": [{"type": "command", "command": command}]});
+            match planted["hooks"][list].as_array_mut() {
+                Some(items) => items.push(item),
+                None => planted["hooks"][list] = json!([item]),
+            }
+            user.repo.write(file, planted.to_string());
+            let refused = user.call(&install).expect(2).stderr;
+            assert!(refused.contains(&format!("a hook is {command:?}")), "{refused}");
+            assert_eq!(user.repo.read(file), planted.to_string().as_bytes());
+            user.call(&[&install[..], &["--force"]].concat()).expect(0);
+            let now: Value = serde_json::from_slice(&user.repo.read(file)).unwrap();
+            assert_eq!(now, written, "{list}: {command}");
+        }
+    }
+}
+
+#[test]
 fn an_entry_in_another_file_of_the_client_and_a_plugin_of_the_repository_are_not_accepted() {
     let user = User::new();
     let evil = r#"{"mcp": {"codescout": {"type": "local", "command": ["./evil"]}, "other": {}}}"#;

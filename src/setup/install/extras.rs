@@ -108,6 +108,16 @@ pub(super) fn is_own_hook(item: &Value, program: &str) -> bool {
     }
 }
 
+/// Returns the strings of a value that name codescout's command for hooks, whatever else they do.
+pub(super) fn agent_hooks(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) if text.contains(COMMAND.trim()) => vec![text],
+        Value::Array(items) => items.iter().flat_map(agent_hooks).collect(),
+        Value::Object(fields) => fields.values().flat_map(agent_hooks).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Returns true for a command that [`hook_command`] writes for this program, or for another one named codescout.
 fn is_own_command(command: &str, own: &str) -> bool {
     let Some((program, rest)) = command.rsplit_once(COMMAND) else {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::clients::{Client, Format};
 use super::entry::{Entry, Server};
-use super::extras::{self, HookForm, hook_command, is_own_hook, put_whole, take_whole};
+use super::extras::{self, HookForm, agent_hooks, hook_command, is_own_hook, put_whole, take_whole};
 use super::file::{self, FileError, Found};
 use super::places::{Places, Scope};
 use super::record::{Kept, Record, Records, hash};
@@ -430,8 +430,7 @@ impl<'a> Desk<'a> {
         for path in self.client.files(scope, name, self.places) {
             let (found, kept) = self.read(&path)?;
             let text = found.text.as_deref().unwrap_or_default();
-            let is_written = kept.is_some_and(|kept| !kept.record.diverged && kept.record.hash == hash(text));
-            let Some(entry) = entry_in(self.client, text, name).filter(|_| !is_written) else {
+            let Some(entry) = entry_in(self.client, text, name).filter(|_| !is_written(text, kept.as_ref())) else {
                 continue;
             };
             let wanted = if path == chosen { wanted } else { &Entry::new() };
@@ -495,11 +494,31 @@ impl<'a> Desk<'a> {
         if matches!(form, HookForm::Plugin) {
             return self.put_own(Part::Hooks, path, &tag, &extras::plugin(program));
         }
-        let items = form.items(&hook_command(program, client.id, self.places.platform));
+        let command = hook_command(program, client.id, self.places.platform);
+        let items = form.items(&command);
         let is_own = |item: &Value| is_own_hook(item, program);
-        self.put(Part::Hooks, path, &tag, |text| {
+        let is_like_own = |item: &Value| !agent_hooks(item).is_empty();
+        let (found, kept) = self.read(&path)?;
+        let may_be_planted = self.request.scope == Scope::Project
+            && !is_written(found.text.as_deref().unwrap_or_default(), kept.as_ref());
+        let is_replaced = self.request.force && may_be_planted;
+        self.put(Part::Hooks, path.clone(), &tag, |text| {
+            let without = if is_replaced {
+                json_text::list::take(text, HOOKS, &is_like_own, false)?
+            } else {
+                None
+            };
+            let text = without.as_deref().unwrap_or(text);
             json_text::list::put(text, HOOKS, &items, &is_own, &client.hooks_template())
-        })
+        })?;
+        if may_be_planted {
+            let text = self.read(&path)?.0.text.unwrap_or_default();
+            let root = json_text::value(&text).ok().flatten().unwrap_or_default();
+            let others = agent_hooks(&root[HOOKS]).into_iter().filter(|hook| *hook != command);
+            let line = |hook| format!("{}: a hook is {hook:?} instead of {command:?}", path.display());
+            self.planted.extend(others.map(line));
+        }
+        Ok(())
     }
 
     /// Writes a whole file. If the user has changed it since codescout wrote it, it is left as it is, unless the request
@@ -650,6 +669,11 @@ impl<'a> Desk<'a> {
             ..change
         }
     }
+}
+
+/// Returns true if a file is as this user's last installation left it.
+fn is_written(text: &str, kept: Option<&Kept>) -> bool {
+    kept.is_some_and(|kept| !kept.record.diverged && kept.record.hash == hash(text))
 }
 
 /// Returns the record of a file after a change: a new record, or the previous one updated.
