@@ -10,6 +10,7 @@ use super::env::Environment;
 use super::file;
 use super::resolve::{ConfigError, first_key};
 use super::settings::Scope;
+use crate::git::read_small_file;
 
 /// The record. It contains one small file for each settings file, named by a hash of the settings file's path. Its
 /// content is the hash of the settings file's content.
@@ -67,8 +68,10 @@ pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'
 
 /// Returns true if the file at `path` is recorded with its current content.
 pub fn is_trusted(path: &Path, environment: &Environment) -> bool {
-    let is_recorded = |text: &str| Trusted::new(environment).contains(path, text);
-    matches!(file::read(path), Ok(Some((_, text))) if is_recorded(&text))
+    let Ok(Some(bytes)) = read_small_file(path) else {
+        return false;
+    };
+    str::from_utf8(&bytes).is_ok_and(|text| Trusted::new(environment).contains(path, text))
 }
 
 /// Records the current content of the file at `path` as written or approved by this user.

@@ -260,14 +260,13 @@ impl Facts {
         let first = self
             .imports
             .partition_point(|import| import.range.start + self.max_import < at) as u32;
-        let near = |known: &HashMap<String, Vec<(u32, Option<u32>)>>| {
-            let all = known.get(name).map_or(&[][..], Vec::as_slice);
+        let near = |all: &[(u32, Option<u32>)]| {
             let around = all.partition_point(|one| one.0 < first)..all.partition_point(|one| one.0 < end);
             let around = all[around].iter().take(MAX_NAMESAKES);
             around.filter_map(|one| Some((one.0, one.1?))).collect::<Vec<_>>()
         };
-        let mut called = near(&self.imported);
-        called.extend(near(&self.renamed));
+        let mut called = near(self.imports_of(name));
+        called.extend(near(self.renamed.get(name).map_or(&[], Vec::as_slice)));
         called.sort_unstable();
         let called = called.into_iter().map(|(import, name)| {
             let import = &self.imports[import as usize];

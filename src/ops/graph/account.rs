@@ -245,9 +245,10 @@ pub(super) fn may_run_unseen(view: &View, linker: &Linker<'_>, of: DefId) -> boo
     let outer = definition
         .container
         .and_then(|index| linker.definition(DefId { file: of.file, index }));
-    let is_in_value = definition.kind == DefinitionKind::Method
-        && outer.is_none_or(|outer| !outer.kind.is_type())
-        && is_script(view, of.file);
+    // A method of a value, or one that is assigned to a member: `value.name = () => …`.
+    let is_method_of_value =
+        definition.kind == DefinitionKind::Method && outer.is_none_or(|outer| !outer.kind.is_type());
+    let is_in_value = (is_method_of_value || definition.qualifier.is_some()) && is_script(view, of.file);
     is_magic
         || is_operator
         || RUN_BY_NAME.contains(&name)
@@ -258,7 +259,7 @@ pub(super) fn may_run_unseen(view: &View, linker: &Linker<'_>, of: DefId) -> boo
 }
 
 /// Returns true for JavaScript and TypeScript.
-pub(super) fn is_script(view: &View, file: FileId) -> bool {
+fn is_script(view: &View, file: FileId) -> bool {
     let name = extract::language(view.lang(file)).map_or("", |language| language.name);
     matches!(name, "javascript" | "typescript" | "tsx")
 }

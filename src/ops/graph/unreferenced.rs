@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Lookup;
-use super::account::{in_text, is_script, may_run_unseen};
+use super::account::{in_text, may_run_unseen};
 use super::edges::called;
 use super::facts::{GraphFacts, UnreferencedFacts};
 use super::impact::is_test;
@@ -376,11 +376,7 @@ impl Scan<'_> {
             };
         }
         let is_unseen = may_run_unseen(self.sources.view(), self.linker, of);
-        if name == "_"
-            || is_unseen
-            || self.is_qualified_in_script(definition, found.file)
-            || self.linker.is_imported_too(of)
-        {
+        if name == "_" || is_unseen || self.linker.is_imported_too(of) {
             return Reason::Implicit;
         }
         if self.is_visible_outside(found, definitions, bytes) {
@@ -436,11 +432,6 @@ impl Scan<'_> {
             };
         }
         is_visible
-    }
-
-    /// Returns true for a member that a script adds to a value: `value.name = …`.
-    fn is_qualified_in_script(&self, definition: &extract::Definition, file: FileId) -> bool {
-        definition.qualifier.is_some() && is_script(self.sources.view(), file)
     }
 
     fn language(&self, file: FileId) -> &'static str {

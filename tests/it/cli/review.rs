@@ -258,7 +258,12 @@ fn tests_run_in_the_folder_of_their_project() {
 #[test]
 fn comments_fit_and_pages_stay_small() {
     let repo = TestRepo::new("//- a.py\nx = 1\n");
-    let body = |n: usize| format!("def f{n}():\n    return '{}'\n", "y".repeat(n % 7 * 10_000));
+    let body = |n: usize| {
+        format!(
+            "def f{n}():\n    return '{}'\n",
+            "y".repeat(if n == 0 { 70_000 } else { n % 7 * 300 })
+        )
+    };
     repo.write("a.py", (0..400).map(body).collect::<String>());
     let tests = |n: usize| format!("def test_{n}():\n    f{n}()\n");
     repo.write(

@@ -351,6 +351,16 @@ const CALLS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
+        "review",
+        &[
+            &["review"],
+            &["review", "v1..HEAD", "--markdown"],
+            &["review", "v1", "--html", "-"],
+        ],
+    ),
+    // The tests in `web.rs` request its pages.
+    ("web", &[]),
+    (
         "status",
         &[&["status", "--bytes"], &["--ref", "v1", "status", "--json"]],
     ),
