@@ -9,6 +9,8 @@ use crate::model::ColumnUnit;
 
 /// Share of the names in percent that can be something else than the index says.
 const MAX_WRONG_PERCENT: usize = 10;
+/// Maximum length of a name.
+const MAX_WORD_BYTES: usize = 1024;
 /// Number of names from which a file can consist of aliases alone, such as one that exports other files again. In another
 /// text, so many places are hardly ever whole words.
 const MIN_ALIASES: usize = 4;
@@ -91,7 +93,7 @@ fn check_as<'a>(
         } = occurrence?;
         let bytes = range.and_then(|[line, start, end_line, end]| {
             let (start, end) = (positions.byte(line, start)?, positions.byte(end_line, end)?);
-            let written = text.get(start..end)?;
+            let written = near(text.get(start..end)?);
             // The range of an import can include its alias: `name as alias`.
             let end = written.iter().position(|byte| *byte == b' ').unwrap_or(written.len());
             Some((start, &written[..end]))
@@ -144,7 +146,7 @@ pub fn fits(names: &[Name<'_>], text: &[u8]) -> bool {
     let words = words(text);
     names.iter().all(|&(start, symbol, is_definition)| {
         let start = start as usize;
-        let rest = text.get(start..).unwrap_or_default();
+        let rest = near(text.get(start..).unwrap_or_default());
         let written = &rest[..rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len())];
         let Some(parts) = Symbol::of_key(symbol).filter(|_| is_word(text, start, written)) else {
             return false;
@@ -155,6 +157,11 @@ pub fn fits(names: &[Name<'_>], text: &[u8]) -> bool {
                 && is_mentioned(&parts, &words)
                 && *aliases.entry(symbol).or_insert(written) == written
     })
+}
+
+/// Returns the start of a text, in which a name ends. Many names at one long word take time in proportion to their number.
+fn near(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(MAX_WORD_BYTES)]
 }
 
 /// Returns true for a module, which has no name of its own at its start, and which an import names by a path.

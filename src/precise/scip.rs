@@ -5,6 +5,7 @@
 
 use super::positions::unit_of_number;
 use crate::model::ColumnUnit;
+use crate::model::unprintable::is_unprintable;
 use crate::model::varint::take;
 
 /// Limit on the name of an indexer, and on its version, in bytes.
@@ -251,7 +252,9 @@ fn name(bytes: &[u8], at: usize) -> Result<&str, ScipError> {
 
 /// Returns true if a text can be the name or version of an indexer.
 pub(super) fn is_name(text: &str) -> bool {
-    text.len() <= MAX_NAME_BYTES && !text.contains(char::is_control)
+    // Agents and terminals see it.
+    let is_odd = |letter: char| is_unprintable(letter) || "<>|`".contains(letter);
+    text.len() <= MAX_NAME_BYTES && !text.contains(is_odd)
 }
 
 fn text(bytes: &[u8], at: usize) -> Result<&str, ScipError> {

@@ -135,6 +135,8 @@ fn random() -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     fn headers(all: &[(&'static str, &str)]) -> HeaderMap {

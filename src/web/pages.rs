@@ -213,9 +213,10 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             .view()
             .files()
             .any(|(_, file)| file.path.starts_with(start.as_bytes()));
-        return match is_folder {
-            true => tree(ask, target),
-            false => Err(missing(ask, target)),
+        return if is_folder {
+            tree(ask, target)
+        } else {
+            Err(missing(ask, target))
         };
     };
     let body = file::content(target, &links);

@@ -157,6 +157,8 @@ fn form(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]

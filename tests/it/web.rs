@@ -7,7 +7,7 @@ use reqwest::blocking::{Client, RequestBuilder, Response};
 use reqwest::redirect::Policy;
 
 use crate::cli::command;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, kill};
 
 /// A running server, with the cookie of a person who was let in.
 struct Web {
@@ -25,8 +25,7 @@ fn client() -> Client {
 
 impl Drop for Web {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        kill(&mut self.child);
     }
 }
 
@@ -83,7 +82,7 @@ impl Web {
 const EVIL: &str = "<img src=x onerror=alert(1)>\u{202e}.py";
 
 fn sample() -> TestRepo {
-    let mut repo = TestRepo::new(
+    let repo = TestRepo::new(
         "
         //- src/shop.py
         from helper import tax
