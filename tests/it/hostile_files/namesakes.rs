@@ -220,8 +220,8 @@ fn lattices_of_types_take_time_in_proportion() {
 /// Each module imports everything from all others.
 #[test]
 fn circles_of_imports_take_time_in_proportion() {
-    const N_MODULES: usize = 60;
-    const N_NAMES: usize = 40;
+    const N_MODULES: usize = 24;
+    const N_NAMES: usize = 20;
     let circle = |path: &str, star: &str, definition: &str, call: &str| -> Vec<(String, String)> {
         let numbered = |form: &str, n| (0..n).map(|at| form.replace('$', &at.to_string())).collect::<String>();
         let calls = numbered(call, N_NAMES);
