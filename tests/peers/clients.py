@@ -37,6 +37,7 @@ CALLS = [
     ("blame", {"target": "README.md", "by": "owner"}),
     ("diff", {}),
     ("diff", {"to": "HEAD", "from": "HEAD", "by": "text"}),
+    ("review", {"range": "HEAD", "diff": True}),
     ("index", {"op": "gc", "dry_run": True}),
     ("index", {"op": "verify"}),
     ("index", {"op": "pin", "refs": ["HEAD"], "dry_run": True}),
@@ -52,7 +53,7 @@ async def check(client, label):
     if not label.startswith("2026-07-28"):
         assert client.instructions.startswith("codescout searches")
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    known = ["search", "outline", "symbol", "graph", "read", "history", "blame", "diff", "status", "index"]
+    known = ["search", "outline", "symbol", "graph", "read", "history", "blame", "diff", "review", "status", "index"]
     assert list(tools) == known, list(tools)
     n_calls = 0
     for name, arguments in CALLS:
