@@ -22,66 +22,33 @@ pub(crate) fn reaching(
     ask: &Ask<'_>,
     sides: (&str, &str),
     files: &[FileOut],
-    (selection, max_depth): (&FileSelection, u32),
+    shown: (&FileSelection, u32),
     provenance: &mut ProvenanceOut,
 ) -> Result<Affected> {
-    let mut all = Affected::default();
-    for_each_state(
-        ask,
-        sides,
-        files,
-        selection,
-        provenance,
-        |state, question, linker, changed| {
-            let changed: Vec<DefId> = changed.iter().map(|changed| changed.def).collect();
-            all.add(affected(question, linker, &changed, max_depth)?);
-            for of in changed.iter().filter(|_| state == State::Old) {
-                all.add_broken(&broken_imports(question, linker, *of, files)?);
-            }
-            Ok(())
-        },
-    )?;
-    let others = files.iter().filter(|file| file.has_other_effects());
-    all.set_other_files(&others.map(|file| file.path.as_str()).collect::<Vec<_>>());
-    Ok(all)
+    reaching_each(ask, sides, files, shown, provenance, |_| Ok(()))
 }
 
-/// Returns the imports of a removed definition that did not change.
-pub(crate) fn broken_imports(
-    question: &Question<'_>,
-    linker: &Linker<'_>,
-    of: DefId,
-    files: &[FileOut],
-) -> Result<Vec<ReachedOut>> {
-    let mut imports = imports_of(question, linker, of)?;
-    let has_changed = |row: &ReachedOut| {
-        let is_file = |file: &&FileOut| file.from_path.as_ref().unwrap_or(&file.path) == &row.path;
-        files
-            .iter()
-            .find(is_file)
-            .is_some_and(|file| file.differs_at(row.line, true))
-    };
-    imports.retain(|row| !has_changed(row));
-    Ok(imports)
+/// The changed definitions of one of the two states.
+pub(crate) struct InState<'a> {
+    pub(crate) state: State,
+    pub(crate) question: &'a Question<'a>,
+    pub(crate) linker: &'a Linker<'a>,
+    pub(crate) changed: &'a [ChangedDefinition],
+    /// The imports of removed definitions that did not change.
+    pub(crate) broken: &'a [ReachedOut],
 }
 
-/// A changed definition in one of the two states.
-pub(crate) struct ChangedDefinition {
-    pub(crate) def: DefId,
-    pub(crate) id: String,
-}
-
-/// Calls `visit` with the changed definitions of `files` in `new`, and with the removed ones in `old`. Adds gaps in the indexes
-/// of both to `provenance`.
-pub(crate) fn for_each_state(
+/// Like [`reaching`]; also calls `visit` for each state.
+pub(crate) fn reaching_each(
     ask: &Ask<'_>,
-    (old, new): (&str, &str),
+    sides: (&str, &str),
     files: &[FileOut],
-    selection: &FileSelection,
+    (selection, max_depth): (&FileSelection, u32),
     provenance: &mut ProvenanceOut,
-    mut visit: impl FnMut(State, &Question<'_>, &Linker<'_>, &[ChangedDefinition]) -> Result<()>,
-) -> Result<()> {
-    for (state, reference) in [(State::New, new), (State::Old, old)] {
+    mut visit: impl FnMut(&InState<'_>) -> Result<()>,
+) -> Result<Affected> {
+    let mut all = Affected::default();
+    for (state, reference) in [(State::New, sides.1), (State::Old, sides.0)] {
         let wanted = |symbol: &SymbolOut| is_followed(symbol) && state.has(symbol);
         let is_changed = |file: &&FileOut| file.symbols.iter().flatten().any(wanted);
         if !files.iter().any(|file| is_changed(&file)) {
@@ -102,10 +69,48 @@ pub(crate) fn for_each_state(
         for file in files.iter().filter(is_changed) {
             changed.extend(definitions(&question, &linker, file, state, wanted)?);
         }
-        visit(state, &question, &linker, &changed)?;
+        let defs: Vec<DefId> = changed.iter().map(|changed| changed.def).collect();
+        all.add(affected(&question, &linker, &defs, max_depth)?);
+        let mut broken = Vec::new();
+        for of in defs.iter().filter(|_| state == State::Old) {
+            broken.extend(broken_imports(&question, &linker, *of, files)?);
+        }
+        all.add_broken(&broken);
+        visit(&InState {
+            state,
+            question: &question,
+            linker: &linker,
+            changed: &changed,
+            broken: &broken,
+        })?;
         linker.check()?;
     }
-    Ok(())
+    let others = files.iter().filter(|file| file.has_other_effects());
+    all.set_other_files(&others.map(|file| file.path.as_str()).collect::<Vec<_>>());
+    Ok(all)
+}
+
+/// Returns the imports of a removed definition that did not change.
+fn broken_imports(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    of: DefId,
+    files: &[FileOut],
+) -> Result<Vec<ReachedOut>> {
+    let mut imports = imports_of(question, linker, of)?;
+    let has_changed = |row: &ReachedOut| {
+        let is_file = |file: &&FileOut| file.from_path.as_ref().unwrap_or(&file.path) == &row.path;
+        let file = files.iter().find(is_file);
+        file.is_some_and(|file| file.differs_at(row.line, true))
+    };
+    imports.retain(|row| !has_changed(row));
+    Ok(imports)
+}
+
+/// A changed definition in one of the two states.
+pub(crate) struct ChangedDefinition {
+    pub(crate) def: DefId,
+    pub(crate) id: String,
 }
 
 impl State {

@@ -36,7 +36,7 @@ const MAX_DOUBTS: usize = 3;
 const MAX_SOUGHT: usize = 200;
 
 /// A definition or test that a change reaches.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct ReachedOut {
     /// `definition`, `test`, or `test_file` for code of a test file outside of any test.
     pub(crate) kind: &'static str,

@@ -6,9 +6,9 @@ use super::rows::{Consequence, DefinitionRow, Site};
 use crate::link::DefId;
 use crate::ops::ask::{Ask, FileSelection};
 use crate::ops::diff::{FileOut, SymbolOut, name_in};
-use crate::ops::graph::{Affected, ReachedOut, affected, users};
+use crate::ops::graph::{Affected, ReachedOut, users};
 use crate::ops::provenance::ProvenanceOut;
-use crate::ops::reaching::{State, broken_imports, for_each_state};
+use crate::ops::reaching::{State, reaching_each};
 use crate::session::Result;
 
 /// Maximum number of changed definitions whose callers are sought.
@@ -36,44 +36,27 @@ impl Changed {
         mut provenance: ProvenanceOut,
     ) -> Result<Self> {
         let mut rows = rows(files);
-        let (mut all, mut n_followed, mut n_all) = (Affected::default(), 0, 0);
+        let (mut n_followed, mut n_all) = (0, 0);
         let edits = Edits::of(files);
         let selection = FileSelection::default();
-        for_each_state(
-            ask,
-            sides,
-            files,
-            &selection,
-            &mut provenance,
-            |state, question, linker, definitions| {
-                let defs: BTreeMap<&str, DefId> = definitions.iter().map(|one| (one.id.as_str(), one.def)).collect();
-                all.add(affected(
-                    question,
-                    linker,
-                    &defs.values().copied().collect::<Vec<_>>(),
-                    u32::MAX,
-                )?);
-                for row in &mut rows {
-                    let Some(of) = defs.get(row.id.as_str()) else { continue };
-                    n_all += 1;
-                    if n_followed < MAX_FOLLOWED {
-                        n_followed += 1;
-                        let mut found = users(question, linker, *of)?;
-                        if state == State::Old {
-                            let broken = broken_imports(question, linker, *of, files)?;
-                            all.add_broken(&broken);
-                            let is_new = |import: &ReachedOut| found.iter().all(|user| user.path != import.path);
-                            let broken: Vec<ReachedOut> = broken.into_iter().filter(is_new).collect();
-                            found.extend(broken);
-                        }
-                        row.add_users(found, &edits, state);
-                    }
+        let shown = (&selection, u32::MAX);
+        let mut all = reaching_each(ask, sides, files, shown, &mut provenance, |there| {
+            let defs: BTreeMap<&str, DefId> = there.changed.iter().map(|one| (one.id.as_str(), one.def)).collect();
+            for row in &mut rows {
+                let Some(of) = defs.get(row.id.as_str()) else { continue };
+                n_all += 1;
+                if n_followed < MAX_FOLLOWED {
+                    n_followed += 1;
+                    let mut found = users(there.question, there.linker, *of)?;
+                    let imports = there.broken.iter().filter(|import| import.via.contains(&row.id));
+                    let is_new = |import: &&ReachedOut| found.iter().all(|user| user.path != import.path);
+                    let imports: Vec<ReachedOut> = imports.filter(is_new).cloned().collect();
+                    found.extend(imports);
+                    row.add_users(found, &edits, there.state);
                 }
-                Ok(())
-            },
-        )?;
-        let others = files.iter().filter(|file| file.has_other_effects());
-        all.set_other_files(&others.map(|file| file.path.as_str()).collect::<Vec<_>>());
+            }
+            Ok(())
+        })?;
         all.tests
             .retain(|test| !test.id.as_deref().is_some_and(|id| edits.removed.contains(id)));
         if n_all > n_followed {
