@@ -1,5 +1,6 @@
 //! The facts of one file, with the indexes that linking needs.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::scopes::inline_module;
@@ -59,6 +60,14 @@ impl Family {
             Self::Java | Self::C => true,
             Self::Other(lang) => profile(lang).has_overloads,
             _ => false,
+        }
+    }
+
+    /// Returns what names that mean the same have in common: in PHP, their case does not matter.
+    fn key_of(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Self::Php => name.to_ascii_lowercase().into(),
+            _ => name.into(),
         }
     }
 
@@ -203,12 +212,8 @@ impl Facts {
             // `use` and `require` of Elixir make no name visible, nor does `part` of Dart.
             if import.names.is_empty() && !facts.has_aliases() && family != Family::Dart {
                 let local = local_module_name(family, &import.module);
-                let local = if family == Family::Php {
-                    local.to_ascii_lowercase()
-                } else {
-                    local
-                };
-                facts.imported.entry(local).or_default().push((index, None));
+                let key = family.key_of(&local).into_owned();
+                facts.imported.entry(key).or_default().push((index, None));
             }
             for (at, name) in import.names.iter().enumerate().filter(|(_, name)| name.name != "*") {
                 let local = local_name(family, import, name);
@@ -216,12 +221,8 @@ impl Facts {
                     let renamed = facts.renamed.entry(name.name.clone()).or_default();
                     renamed.push((index, Some(at as u32)));
                 }
-                let local = if family == Family::Php {
-                    local.to_ascii_lowercase()
-                } else {
-                    local
-                };
-                facts.imported.entry(local).or_default().push((index, Some(at as u32)));
+                let key = family.key_of(&local).into_owned();
+                facts.imported.entry(key).or_default().push((index, Some(at as u32)));
             }
         }
         facts
@@ -310,10 +311,7 @@ impl Facts {
 
     /// Returns the imports that make a name visible somewhere in the file: the import, and the index among its names.
     pub(super) fn imports_of(&self, name: &str) -> &[(u32, Option<u32>)] {
-        let found = match self.family {
-            Family::Php => self.imported.get(&name.to_ascii_lowercase()),
-            _ => self.imported.get(name),
-        };
+        let found = self.imported.get(&*self.family.key_of(name));
         found.map_or(&[], Vec::as_slice)
     }
 

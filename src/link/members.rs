@@ -284,7 +284,7 @@ impl Linker<'_> {
         self.definitions_for(Question::Members(of, name.into(), usage), find)
     }
 
-    /// Returns the part that stands for all parts of a type, which have the same members.
+    /// Returns the first part of a type. All parts have the same members, so answers are kept for this one.
     pub(super) fn whole(&self, of: DefId, depth: u8) -> DefId {
         if self
             .facts(of.file)

@@ -36,7 +36,7 @@ pub(super) enum Question {
     Word(FileId, u32, Box<str>),
     /// Which blocks implement a type?
     Parts(DefId),
-    /// Which of the blocks that implement a type stands for all?
+    /// Which of the blocks that implement a type is the first?
     Whole(DefId),
     /// Which types does a type extend?
     Bases(DefId),
