@@ -120,7 +120,8 @@ fn config(options: &HttpOptions, address: SocketAddr) -> StreamableHttpServerCon
     config
 }
 
-fn say(text: &str) {
+/// Writes a line to standard error.
+pub(crate) fn say(text: &str) {
     // The server continues if standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "codescout: {text}");
 }

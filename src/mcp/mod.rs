@@ -31,10 +31,12 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use self::blocking::{Blocking, Outcome, Permit};
+pub(crate) use self::http::say;
 pub(crate) use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, Profile, ServeOptions};
 use self::server::Server;
 pub(crate) use self::stdio::termination_signal;
+pub(crate) use self::token::random_token;
 use self::tools::selected;
 use crate::session::{Context as _, Result};
 

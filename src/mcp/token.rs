@@ -110,12 +110,17 @@ fn read(file: &Path) -> Result<String> {
     checked(&text, &file.display().to_string())
 }
 
-fn generate(file: Option<PathBuf>) -> Result<Access> {
+/// Returns a token that cannot be guessed, as hexadecimal digits.
+pub(crate) fn random_token() -> Result<String> {
     let mut random = [0; RANDOM_BYTES];
     fs::File::open("/dev/urandom")
         .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random))
         .context("cannot read random bytes from /dev/urandom")?;
-    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn generate(file: Option<PathBuf>) -> Result<Access> {
+    let token = random_token()?;
     let mut text = format!("codescout: token {token}\n");
     if let Some(file) = file {
         // The file is replaced, not overwritten, because an existing file may have wider permissions.

@@ -3,16 +3,15 @@
 //! Names other than those of this machine in `Host`, and requests that other sites make, are refused.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use parking_lot::Mutex;
 
+use crate::mcp::random_token;
 use crate::session::{Context as _, Result};
-
-const RANDOM_BYTES: usize = 32;
 
 /// Why a request is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +48,7 @@ struct Codes {
 impl Door {
     /// Creates a door for a port. Also returns the code.
     pub(super) fn new(port: u16) -> Result<(Self, String)> {
-        let (code, token) = (random()?, random()?);
+        let (code, token) = (random_token()?, random_token()?);
         let door = Self {
             hosts: ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")),
             cookie: format!("codescout-{port}"),
@@ -123,14 +122,6 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(first)
-}
-
-fn random() -> Result<String> {
-    let mut bytes = [0; RANDOM_BYTES];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut bytes))
-        .context("cannot read random bytes from /dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Answers requests for pages, at most four at a time and ten seconds each.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use tokio::net::TcpListener;
 use super::door::{Door, Refused, write_entrance};
 use super::url::Target;
 use super::{Answer, frame, pages};
-use crate::mcp::{Blocking, Hub, Outcome, Permit, termination_signal};
+use crate::mcp::{Blocking, Hub, Outcome, Permit, say, termination_signal};
 use crate::model::Ctx;
 use crate::model::unprintable::visible;
 use crate::ops::{Ask, Common};
@@ -142,11 +141,6 @@ fn repositories(hub: &Hub) -> BTreeMap<String, Option<PathBuf>> {
         }
     }
     named
-}
-
-fn say(text: &str) {
-    // The server continues if standard error is closed.
-    let _ = writeln!(std::io::stderr().lock(), "codescout: {text}");
 }
 
 async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response {
