@@ -191,6 +191,18 @@ impl<'a> Ask<'a> {
         }
     }
 
+    /// Returns the same call for at most `limit` results.
+    pub(crate) fn limited(&self, limit: usize) -> Ask<'a> {
+        Ask {
+            session: self.session,
+            call: self.call,
+            common: Common {
+                limit: Some(limit),
+                ..self.common.clone()
+            },
+        }
+    }
+
     /// Determines whether files with credentials are visible.
     pub(crate) fn visibility(&self) -> Visibility {
         self.session.visibility

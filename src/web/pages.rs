@@ -52,7 +52,7 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         ),
         "search" => search(ask, target),
         "outline" => simple::<Outline>(
-            &limited(ask, MAX_OUTLINED),
+            &ask.limited(MAX_OUTLINED),
             target,
             "Outline",
             json!({"at": path, "view": target.parameter("view")}),
@@ -79,7 +79,7 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     }
 }
 
-/// Returns a request for an operation. Null stands for a parameter that is not given.
+/// Returns a request for an operation. Parameters that are null are left out.
 fn request<O: DeserializeOwned>(mut parameters: Value) -> Result<O> {
     if let Value::Object(given) = &mut parameters {
         given.retain(|_, value| !value.is_null());
@@ -294,21 +294,13 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
     // A type has users, but nothing calls it.
     let callers = relation("refs")?;
     let callees = relation("callees").ok();
-    let history = request::<History>(json!({"target": id}))?.run(&limited(ask, 10)).ok();
+    let history = request::<History>(json!({"target": id}))?.run(&ask.limited(10)).ok();
     let (path, name) = (&target.place.path, target.parameter("name").unwrap_or_default());
-    let edges = |page: &crate::ops::PageOf<Graph>| -> Vec<(Option<String>, Vec<String>, bool)> {
-        let edge = |row: &GraphRow| match row {
-            GraphRow::Edge(edge) => Some(ends(edge)),
-            _ => None,
-        };
-        page.rows.iter().filter_map(|row| edge(&row.row)).collect()
-    };
-    let picture = picture(
-        target,
-        id,
-        &edges(&callers),
-        &callees.as_ref().map(edges).unwrap_or_default(),
-    );
+    let users = ends(id, &callers, |edge| edge.from.as_ref());
+    let called = callees
+        .as_ref()
+        .map(|callees| ends(id, callees, |edge| edge.to.first()));
+    let picture = picture(target, id, users, called.unwrap_or_default());
     let body = html! {
         (picture)
         (rows(target, &symbol))
@@ -327,50 +319,36 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
     shown(target, format!("{name} in {path}"), body, symbol.provenance)
 }
 
-fn limited<'a>(ask: &Ask<'a>, limit: usize) -> Ask<'a> {
-    let mut ask = ask.at(&ask.common.reference);
-    ask.common.limit = Some(limit);
-    ask
+/// The other ends of edges: the id of a definition, and true if one of the edges is certain.
+type Ends = BTreeMap<String, bool>;
+
+/// Collects the other ends of the edges of the definition `id`. Of several edges to one end, a certain one counts.
+fn ends(id: &str, page: &crate::ops::PageOf<Graph>, end: impl Fn(&EdgeOut) -> Option<&String>) -> Ends {
+    let mut ends = Ends::new();
+    for row in &page.rows {
+        if let GraphRow::Edge(edge) = &row.row
+            && let Some(other) = end(edge).filter(|other| *other != id)
+        {
+            *ends.entry(other.clone()).or_default() |= edge.tier != "named";
+        }
+    }
+    ends
 }
 
-fn ends(edge: &EdgeOut) -> (Option<String>, Vec<String>, bool) {
-    (edge.from.clone(), edge.to.clone(), edge.tier != "named")
-}
-
-/// Draws what uses a definition on its left, and what it calls on its right.
-fn picture(
-    target: &Target,
-    id: &str,
-    callers: &[(Option<String>, Vec<String>, bool)],
-    callees: &[(Option<String>, Vec<String>, bool)],
-) -> Markup {
+/// Draws what uses a definition on its left, and what it calls on its right: the certain ones first.
+fn picture(target: &Target, id: &str, callers: Ends, callees: Ends) -> Markup {
     let node = |id: &str| Node {
         label: id.split_once('#').map_or(id, |(_, name)| name).to_owned(),
         title: id.to_owned(),
         href: Some(target.definition(id)),
         is_marked: false,
     };
-    // Of several references of one definition, a certain one counts.
-    let mut left: Vec<(String, bool)> = Vec::new();
-    for (from, _, is_sure) in callers {
-        let Some(from) = from.as_ref().filter(|from| *from != id) else {
-            continue;
-        };
-        match left.iter_mut().find(|(known, _)| known == from) {
-            Some((_, known)) => *known |= is_sure,
-            None => left.push((from.clone(), *is_sure)),
-        }
-    }
-    let mut right: Vec<(String, bool)> = Vec::new();
-    for (_, to, is_sure) in callees {
-        let Some(to) = to.first().filter(|to| *to != id) else {
-            continue;
-        };
-        match right.iter_mut().find(|(known, _)| known == to) {
-            Some((_, known)) => *known |= is_sure,
-            None => right.push((to.clone(), *is_sure)),
-        }
-    }
+    let sorted = |ends: Ends| {
+        let mut ends: Vec<(String, bool)> = ends.into_iter().collect();
+        ends.sort_by_key(|(_, is_sure)| !is_sure);
+        ends
+    };
+    let (mut left, mut right) = (sorted(callers), sorted(callees));
     if left.is_empty() && right.is_empty() {
         return html! {};
     }
@@ -407,10 +385,7 @@ fn picture(
 fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let range = Some(target.place.revision.clone()).filter(|range| !range.is_empty() && range != "WORKTREE");
     let request: Review = request(json!({"range": range, "diff": true}))?;
-    let page = request.run(&limited(
-        ask,
-        target.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(100),
-    ))?;
+    let page = request.run(&ask.limited(target.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(100)))?;
     if target.parameter("format") == Some("json") {
         return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
     }

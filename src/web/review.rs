@@ -266,7 +266,7 @@ impl Writer<'_> {
     }
 }
 
-/// Each line is an element of its own, with its mark, so that the lines can be told apart without colors.
+/// Writes each line as an element with its `+` or `-`, which shows the kind of line without colors.
 fn changed_lines(lines: &[&str]) -> Markup {
     let class = |line: &str| match line.as_bytes().first() {
         Some(b'+') => "add",

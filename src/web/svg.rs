@@ -15,7 +15,7 @@ const MAX_CHARACTERS: usize = 32;
 /// A box of a picture with columns.
 pub(super) struct Node {
     pub(super) label: String,
-    /// What the box stands for, in full.
+    /// The whole text, shown when the pointer is on the box.
     pub(super) title: String,
     /// A link, if there is something to open.
     pub(super) href: Option<String>,

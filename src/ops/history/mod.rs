@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ask::{Ask, Common, Detail, path_text};
+use super::ask::{Ask, Detail, path_text};
 use super::grouped::{Grouped, GroupedFacts, Part, answer_each};
 use super::op::{Op, Page, PageOf, Paging, Row};
 use super::record::{Past, log_filter};
@@ -182,15 +182,7 @@ impl History {
                 "omit them, or use a directory as target",
             ));
         }
-        let ask = Ask {
-            session: ask.session,
-            call: ask.call,
-            common: Common {
-                limit: Some(ask.limit(LIMIT)),
-                ..ask.common.clone()
-            },
-        };
-        let page = Search::for_deleted(description).run(&ask)?;
+        let page = Search::for_deleted(description).run(&ask.limited(ask.limit(LIMIT)))?;
         Ok(page.map(HistoryFacts::Code, |row| HistoryRow::Code(Box::new(row))))
     }
 

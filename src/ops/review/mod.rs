@@ -11,10 +11,11 @@ mod rows;
 
 use serde::{Deserialize, Serialize};
 
+use self::around::Around;
 use self::definitions::Changed;
 use super::ask::{Ask, FileSelection, path_text};
 use super::diff::{Compared, Diff, FileOut, SideOut};
-use super::graph::ImpactTotals;
+use super::graph::{ImpactTotals, ReachedOut};
 use super::op::{Op, Page, PageOf, Paging};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink};
@@ -117,25 +118,12 @@ impl Op for Review {
             impact: affected.totals,
             commands,
         };
-        let limits = Limits::of(ask);
-        let mut more = Vec::new();
-        let mut cut = |n_all: usize, limit: usize, noun: &str| {
-            if n_all > limit {
-                more.push(format!("{limit} of {}", count(n_all, noun)));
-            }
-            limit
+        let shown = Shown {
+            definitions,
+            others,
+            tests,
         };
-        let n_definitions = cut(definitions.len(), limits.definitions, "definition");
-        let n_others = cut(others.len(), limits.others, "other file");
-        let n_tests = cut(tests.len(), limits.tests, "test");
-        let definitions = definitions.into_iter().take(n_definitions).map(Box::new);
-        let rows: Vec<ReviewRow> = definitions
-            .map(ReviewRow::Definition)
-            .chain(others.into_iter().take(n_others).map(ReviewRow::Other))
-            .chain(around.together.into_iter().map(ReviewRow::Together))
-            .chain(tests.into_iter().take(n_tests).map(ReviewRow::Test))
-            .chain(around.owners.into_iter().map(ReviewRow::Owner))
-            .collect();
+        let (rows, left_out) = shown.rows(ask, around);
         let paging = Paging::numbered(None, 0, rows.len(), usize::MAX);
         let is_empty = facts.files == 0;
         let head = Recorded::of(|out| facts.render(out));
@@ -148,28 +136,43 @@ impl Op for Review {
                 .iter()
                 .for_each(|command| out.whole_line(&format!("run   {command}")))
         });
-        if !more.is_empty() {
-            page.notes
-                .push(format!("shown: {}; limit 0 shows all", more.join(", ")));
-        }
+        page.notes.extend(left_out);
         Ok(page)
     }
 }
 
-/// Maximum numbers of rows.
-struct Limits {
-    definitions: usize,
-    others: usize,
-    tests: usize,
+/// The rows of which an answer may leave some out.
+struct Shown {
+    definitions: Vec<DefinitionRow>,
+    others: Vec<OtherFileRow>,
+    tests: Vec<ReachedOut>,
 }
 
-impl Limits {
-    fn of(ask: &Ask<'_>) -> Self {
-        Self {
-            definitions: ask.limit(30),
-            others: ask.limit(10),
-            tests: ask.limit(10),
-        }
+impl Shown {
+    /// Returns the rows in their order, and a note about those that are left out.
+    fn rows(mut self, ask: &Ask<'_>, around: Around) -> (Vec<ReviewRow>, Option<String>) {
+        let mut left_out = Vec::new();
+        let mut limit = |n_all: usize, default: usize, noun: &str| {
+            let limit = ask.limit(default);
+            if n_all > limit {
+                left_out.push(format!("{limit} of {}", count(n_all, noun)));
+            }
+            limit
+        };
+        self.definitions
+            .truncate(limit(self.definitions.len(), 30, "definition"));
+        self.others.truncate(limit(self.others.len(), 10, "other file"));
+        self.tests.truncate(limit(self.tests.len(), 10, "test"));
+        let definitions = self.definitions.into_iter().map(Box::new);
+        let rows = definitions
+            .map(ReviewRow::Definition)
+            .chain(self.others.into_iter().map(ReviewRow::Other))
+            .chain(around.together.into_iter().map(ReviewRow::Together))
+            .chain(self.tests.into_iter().map(ReviewRow::Test))
+            .chain(around.owners.into_iter().map(ReviewRow::Owner))
+            .collect();
+        let note = (!left_out.is_empty()).then(|| format!("shown: {}; limit 0 shows all", left_out.join(", ")));
+        (rows, note)
     }
 }
 

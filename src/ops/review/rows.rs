@@ -213,7 +213,7 @@ impl DefinitionRow {
         self.consequence() >= Consequence::Moved
     }
 
-    /// Describes who uses it; empty if nobody does or it is not known.
+    /// Describes its uses by number. Empty if none are known.
     pub(crate) fn usage(&self) -> String {
         let mut parts = Vec::new();
         if self.inner > 0 {
