@@ -35,7 +35,7 @@
 //! 15 cli/        operations as commands, and commands that mcp/ does not have
 //! ```
 //!
-//! Modules of one layer do not import one another: `ingest` and `query` meet only on disk.
+//! Modules of one layer do not import one another.
 //!
 //! # Invariants
 //!
@@ -46,8 +46,8 @@
 //! - A [`snapshot::View`] does not change while it is held; [`query`] never writes.
 //! - Commands that a repository configures are never run, nothing is fetched, and no path leads outside the worktree's
 //!   root.
-//! - Each external crate is used by one module; below `setup` nothing prints, exits or reads the environment (except
-//!   `config/env.rs`).
+//! - Each external crate is used by one module; below `session` nothing prints, exits or reads the environment (except
+//!   `config/env.rs` and `git/command.rs`).
 //! - Data on disk is verified before use; the contents of a repository never cause a program error.
 //!
 //! `docs/architecture.md` continues from here; `docs/formats.md` describes every file field by field.

@@ -27,6 +27,7 @@ mod paths;
 mod rules;
 mod spans;
 mod types;
+mod visible;
 mod walk;
 mod words;
 
@@ -45,6 +46,7 @@ pub use types::{
     Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import,
     ImportedName, Literal, Reference, ReferenceKind, Shape, Step, Steps, Unparsed, Value,
 };
+pub use visible::is_visible_outside;
 pub use words::{Word, WordKind};
 
 #[cfg(test)]

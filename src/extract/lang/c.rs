@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::c_macros;
 use super::text::{import_of, is_screaming};
 use super::standard::Standard;
-use super::{Language, Profile, Structure};
+use super::{Language, Profile, Structure, Visibility};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, children, field};
@@ -27,6 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
     has_implicit_this: true,
     standard: Standard::C,
     has_capital_values: true,
+    visibility: Visibility::UnlessStatic,
     ..Profile::C_LIKE
 };
 

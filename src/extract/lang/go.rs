@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, without_quotes};
 use super::standard::Standard;
-use super::{Language, Profile, Structure};
+use super::{Language, Profile, Structure, Visibility};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, TestProbe, Zone, bind, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -17,7 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["go"],
     file_names: &[],
     interpreters: &[],
-    profile: Profile { has_package_clause: true, keywords: KEYWORDS, run_by_name: RUN_BY_NAME, standard: Standard::GO, ..Profile::C_LIKE },
+    profile: Profile { visibility: Visibility::Capital, has_package_clause: true, keywords: KEYWORDS, run_by_name: RUN_BY_NAME, standard: Standard::GO, ..Profile::C_LIKE },
     structure: Structure::Grammar(&Grammar::new("go", &[RULES]).tests(is_test)),
 };
 

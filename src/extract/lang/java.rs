@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming};
 use super::standard::Standard;
-use super::{Language, Profile, Structure};
+use super::{Language, Profile, Structure, Visibility};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, bind, call, define, flat_path, method_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -25,6 +25,7 @@ pub(super) const LANGUAGE: Language = Language {
         keywords: KEYWORDS,
         standard: Standard::JAVA,
         run_by_name: "clone compareTo equals finalize getClass hashCode notify notifyAll toString wait",
+        visibility: Visibility::Words(&["public", "protected"]),
         ..Profile::C_LIKE
     },
     structure: Structure::Grammar(&Grammar::new("java", &[RULES]).tests(is_test).overloads()),

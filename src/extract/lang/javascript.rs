@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported, is_screaming, unquoted, variable_kind, without_quotes};
 use super::standard::Standard;
-use super::{Language, Profile, Structure};
+use super::{Language, Profile, Structure, Visibility};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, SignatureFrom, Zone, attribute, bind, bind_by, call, define, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -28,6 +28,7 @@ pub(super) const PROFILE: Profile = Profile {
     keywords: KEYWORDS,
     standard: Standard::JAVASCRIPT,
     run_by_name: "constructor next return then throw toJSON toLocaleString toString valueOf",
+    visibility: Visibility::Exports,
     ..Profile::C_LIKE
 };
 
@@ -304,6 +305,10 @@ fn assigned_name<'t>(cx: &Cx<'_, 't>, target: Node<'t>, value: Node<'t>) -> Opti
     match (text, kind) {
         (_, Some(DefinitionKind::Function)) if handles_event => None,
         ("module", _) => Some(Named::at(field(value, "name").unwrap_or(property)).of(kind?)),
+        // A function that is assigned to a member is called through the value.
+        (of, Some(DefinitionKind::Function)) if !matches!(of, "exports" | "module.exports") => {
+            Some(Named::at(property).of(DefinitionKind::Method))
+        }
         (_, Some(kind)) => Some(Named::at(property).of(kind)),
         ("exports" | "module.exports", None) if !refers(cx, value, property) => {
             Some(Named::at(property).of(variable_kind(name)))

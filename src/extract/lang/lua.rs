@@ -19,7 +19,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["lua", "rockspec", "luau"],
     file_names: &[".luacheckrc"],
     interpreters: &["lua", "luajit"],
-    profile: Profile { block_comment: Some(("--[[", "]]")), is_script: true, standard: Standard::LUA, ..Profile::DASHES },
+    profile: Profile { block_comment: Some(("--[[", "]]")), is_script: true, run_by_name: "__add __band __bor __call __close __concat __div __eq __gc __idiv __index __ipairs __le __len __lt __mod __mul __newindex __pairs __pow __sub __tostring __unm", standard: Standard::LUA, ..Profile::DASHES },
     structure: Structure::Grammar(&Grammar::new("lua", &[RULES])),
 };
 

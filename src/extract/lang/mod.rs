@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+pub(super) use self::profile::Visibility;
 pub use self::profile::{Extensions, Globals, Indentation, Profile};
 pub use self::standard::Standard;
 use super::layout::Layout;

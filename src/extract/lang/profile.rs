@@ -41,6 +41,8 @@ pub struct Profile {
     pub has_capital_values: bool,
     /// The names that files see without including or importing each other.
     pub globals: Globals,
+    /// What makes a definition visible to code outside of the repository.
+    pub visibility: Visibility,
     /// True if files can have code that uses definitions of other files, but whose references are not extracted.
     pub has_hidden_code: bool,
 }
@@ -78,12 +80,27 @@ pub enum Globals {
     None,
     /// Those of the namespaces around them and of the namespaces that they use.
     Namespaces,
-    /// Those of the same module, and of the modules that they import.
+    /// Those of the same module, and of the modules that they import; modules are folders as in Swift.
     Modules,
-    /// Constants, by their full names.
+    /// Constants, by their full names; imports name files as in Ruby.
     Constants,
     /// Modules, by their full names or aliases of them.
     Aliases,
+}
+
+/// What makes a definition visible to code outside of the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// All are, except those that are marked as private and those whose name begins with `_` or `#`.
+    UnlessPrivate,
+    /// One of these words before the name.
+    Words(&'static [&'static str]),
+    /// A capital letter at the start of the name.
+    Capital,
+    /// All are, except those that are static.
+    UnlessStatic,
+    /// An export.
+    Exports,
 }
 
 impl Profile {
@@ -107,6 +124,7 @@ impl Profile {
         extensions: Extensions::Nowhere,
         has_capital_values: false,
         globals: Globals::None,
+        visibility: Visibility::UnlessPrivate,
         has_hidden_code: false,
     };
     /// Comments that begin with `#`.

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::text::{import_of, imported};
 use super::standard::Standard;
-use super::{Extensions, Language, Profile, Structure};
+use super::{Extensions, Language, Profile, Structure, Visibility};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, TestProbe, Zone, attribute, bind, call, define, macro_call, on, path, range_of, same, step};
 use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step, Steps, Value};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -17,7 +17,7 @@ pub(super) const LANGUAGE: Language = Language {
     extensions: &["rs"],
     file_names: &[],
     interpreters: &["rust-script"],
-    profile: Profile { has_single_quotes: false, keywords: KEYWORDS, standard: Standard::RUST, extensions: Extensions::Traits, ..Profile::C_LIKE },
+    profile: Profile { visibility: Visibility::Words(&["pub"]), has_single_quotes: false, keywords: KEYWORDS, standard: Standard::RUST, extensions: Extensions::Traits, ..Profile::C_LIKE },
     structure: Structure::Grammar(
         &Grammar::new("rust", &[RULES]).tests(is_test).inner_docs(&["//!", "/*!"])
             .embeds(items_in_macro).zones(zone_in_macro),

@@ -7,7 +7,7 @@ use super::standard::Standard;
 use super::{Extensions, Language, Profile, Structure};
 use crate::extract::rules::{
     Bound, Grammar, Leaf, Named, Role, Rule, TestProbe, Zone, bind, call, define, flat_path, method_call, on, path,
-    range_of, same,
+    range_of, same, step,
 };
 use crate::extract::types::{Arity, BindingKind, DefinitionKind, Import, ImportedName, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
@@ -88,6 +88,7 @@ const RULES: &[Rule] = &[
     on(&["character_literal"], Role::Literal(Literal::Character)),
     on(&["null_literal"], Role::Literal(Literal::Null)),
     on(&["generic_function"], Role::Through("function")),
+    on(&["generic_function"], step("function", Step::Call)),
     on(&["generic_type"], Role::Through("type")),
     on(&["field_expression"], path("value", "field")),
     on(&["stable_type_identifier", "stable_identifier"], flat_path()),

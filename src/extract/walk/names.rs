@@ -67,8 +67,11 @@ fn leaf_of<'t>(
 /// Returns the value of an expression.
 pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value {
     let mut steps = Steps::default();
+    let mut is_called = false;
     for _ in 0..MAX_WRAPPERS {
         let roles = tables.roles_of(node);
+        // `f[T](x)` is one call, `f[T].x` is one, too.
+        let is_part_of_call = std::mem::take(&mut is_called) && roles.through.is_some();
         let next = if let Some(call) = roles.call {
             // `f(1) { }` is a call of `f(1)`.
             if let Some(inner) = node.named_child(0).filter(|_| tables.grammar.arguments.is_some())
@@ -81,9 +84,10 @@ pub(super) fn value_of(tables: &Tables, src: &[u8], mut node: Node<'_>) -> Value
                 return Value::Other;
             };
             steps = more;
+            is_called = true;
             inner(node, call.field)
         } else if let Some((field, step)) = roles.step {
-            if let Some(step) = step {
+            if let Some(step) = step.filter(|_| !is_part_of_call) {
                 let Some(more) = steps.after(step) else {
                     return Value::Other;
                 };
