@@ -62,6 +62,13 @@ impl Facts {
     }
 }
 
+impl Import {
+    /// Returns true for an export of Dart of all that a library has.
+    pub(super) fn exports_all(&self) -> bool {
+        self.is_reexport && !self.names.is_empty() && self.names.iter().all(|named| named.name == "*")
+    }
+}
+
 impl Linker<'_> {
     /// Finds what a name means that no part of its file makes visible.
     pub(super) fn name_in_dart(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
@@ -140,7 +147,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Finds a name that a library defines or exports.
+    /// Finds a name that a library defines, or exports from a library of which it does not export all.
     pub(super) fn look_up_in_library(&self, facts: &Facts, name: &str, depth: u8) -> Vec<Sym> {
         let own = self.in_files(&self.files_of_library(facts), name, None);
         if !own.is_empty() {
@@ -149,7 +156,7 @@ impl Linker<'_> {
         let exports = facts
             .imports
             .iter()
-            .filter(|import| import.is_reexport && !import.names.is_empty());
+            .filter(|import| import.is_reexport && !import.names.is_empty() && !import.exports_all());
         let mut found = exports
             .take(MAX_IMPORTS)
             .filter_map(|import| self.by_import(facts, import, name, depth));

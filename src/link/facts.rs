@@ -54,29 +54,11 @@ impl Family {
         }
     }
 
-    /// Returns true if several functions of one name can differ in their parameters.
-    pub(super) fn has_overloads(self) -> bool {
-        match self {
-            Self::Java | Self::C => true,
-            Self::Other(lang) => profile(lang).has_overloads,
-            _ => false,
-        }
-    }
-
     /// Returns what names that mean the same have in common: in PHP, their case does not matter.
     fn key_of(self, name: &str) -> Cow<'_, str> {
         match self {
             Self::Php => name.to_ascii_lowercase().into(),
             _ => name.into(),
-        }
-    }
-
-    /// Returns true if the members of a type are visible in its methods without a receiver.
-    pub(super) fn has_implicit_this(self) -> bool {
-        match self {
-            Self::Java | Self::C | Self::Dart => true,
-            Self::Other(lang) => profile(lang).has_implicit_this,
-            _ => false,
         }
     }
 }
@@ -153,6 +135,10 @@ impl Facts {
             stars: Vec::new(),
             max_import: 0,
         };
+        // What is repeated has no further effect, and would take time for each member.
+        let mut known_bases = HashSet::new();
+        let mut known_stars = HashSet::new();
+        let has_modules = facts.definitions.iter().any(|one| one.kind == DefinitionKind::Module);
         for index in 0..facts.references.len() {
             let reference = &facts.references[index];
             let of = match reference.kind {
@@ -160,7 +146,9 @@ impl Facts {
                 ReferenceKind::Call => facts.anonymous(reference),
                 _ => None,
             };
-            if let Some(of) = of {
+            if let Some(of) = of
+                && known_bases.insert((of, reference.name.clone(), reference.qualifier.clone()))
+            {
                 facts.bases.entry(of).or_default().push(index as u32);
             }
         }
@@ -206,7 +194,10 @@ impl Facts {
         for (index, import) in facts.imports.iter().enumerate() {
             let index = index as u32;
             facts.max_import = facts.max_import.max(import.range.end - import.range.start);
-            if import.names.iter().any(|name| name.name == "*") {
+            let takes_all = import.names.iter().any(|name| name.name == "*");
+            // In a module with a body, the same path can mean another module.
+            let mut is_new = || known_stars.insert((import.module.clone(), import.scope));
+            if takes_all && (has_modules || import.names.len() > 1 || is_new()) {
                 facts.stars.push(index);
             }
             // `use` and `require` of Elixir make no name visible, nor does `part` of Dart.

@@ -140,14 +140,15 @@ impl Linker<'_> {
         let Some(facts) = self.facts(file) else {
             return Vec::new();
         };
-        // These look through what they take from others themselves.
-        if matches!(facts.family, Family::Dart | Family::Lua) {
-            return Vec::new();
-        }
         let is_rust = facts.family == Family::Rust;
         let stars = facts.stars().filter(|import| {
             let is_own = !is_rust || inline_module(&facts, import.range.start) == of;
-            import.scope.is_none() && is_own && (facts.family != Family::JavaScript || import.is_reexport)
+            let is_passed_on = match facts.family {
+                Family::JavaScript => import.is_reexport,
+                Family::Dart => import.exports_all(),
+                _ => true,
+            };
+            import.scope.is_none() && is_own && is_passed_on
         });
         let module = |import: &Import| match self.module_sym(&facts, &import.module, import.range.start, depth) {
             Sym::Module(module) => Some(module),
@@ -323,10 +324,8 @@ impl Linker<'_> {
         let mut own = Vec::new();
         for part in &parts {
             let Some(facts) = self.facts(part.file) else { continue };
-            let children = facts
-                .named(name)
-                .iter()
-                .filter(|&&index| facts.is_member(index, part.index));
+            let namesakes = facts.named(name);
+            let children = namesakes.iter().filter(|&&index| facts.is_member(index, part.index));
             own.extend(children.map(|&index| facts.def(index)));
         }
         own.extend(self.outside_members(of, name));
@@ -343,7 +342,11 @@ impl Linker<'_> {
         if other.is_empty() {
             *other = own;
         }
-        for part in parts {
+        let has_bases = |part: &DefId| {
+            let facts = self.facts(part.file);
+            facts.is_some_and(|facts| !facts.bases(part.index).is_empty())
+        };
+        for part in parts.into_iter().filter(has_bases) {
             for base in self.bases_of(part, depth) {
                 if !climb.may_follow() {
                     return Vec::new();
@@ -376,6 +379,8 @@ impl Linker<'_> {
             let found = found.iter().filter_map(Sym::definition);
             bases.extend(found.map(|base| self.aliased(base, depth).unwrap_or(base)));
         }
+        let mut known = HashSet::new();
+        bases.retain(|base| known.insert(*base));
         if matches!(facts.family, Family::Php | Family::Dart) {
             // A trait hides what a class inherits, and that hides what an interface declares.
             bases.sort_by_key(|base| match self.definition(*base).map(|base| base.kind) {

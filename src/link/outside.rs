@@ -85,7 +85,7 @@ impl Linker<'_> {
         let is_outside = match (reference.kind, facts.family) {
             (ReferenceKind::Macro | ReferenceKind::Attribute, _) if standard.has_macro(lang, name) => true,
             // It can be a member that is inherited from an unknown type.
-            (ReferenceKind::Call, family) if family.has_implicit_this() && name.starts_with(char::is_lowercase) => {
+            (ReferenceKind::Call, _) if facts.profile.has_implicit_this && name.starts_with(char::is_lowercase) => {
                 is_standard() && !is_defined()
             }
             // All files of the package are known.
@@ -120,7 +120,8 @@ impl Linker<'_> {
         let definition = &facts.definitions[of.index as usize];
         let container = definition.container.map(|outer| facts.definitions[outer as usize].kind);
         let is_inside = container.is_some_and(|outer| !outer.is_callable());
-        let is_member = is_inside || definition.qualifier.is_some() || facts.is_parameter(definition);
+        let is_assigned = facts.family == Family::JavaScript && definition.kind == DefinitionKind::Method;
+        let is_member = is_inside || is_assigned || definition.qualifier.is_some() || facts.is_parameter(definition);
         let is_of_type = container.is_some_and(DefinitionKind::is_type);
         let is_possible = match sought {
             Sought::Type => !definition.kind.is_callable() && definition.kind != DefinitionKind::Field,

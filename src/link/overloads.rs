@@ -93,11 +93,11 @@ impl Linker<'_> {
     /// Returns true if the targets are overloads, of which only one is meant.
     pub(super) fn is_overloaded(&self, targets: &[DefId]) -> bool {
         let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
-        match self.facts(targets[0].file).map(|facts| facts.family) {
-            Some(Family::Java | Family::C) => true,
+        match self.facts(targets[0].file) {
+            Some(facts) if matches!(facts.family, Family::Java | Family::C) => true,
             // The clauses of a function need not be adjacent.
             Some(_) if self.are_clauses(targets) => false,
-            Some(family) => family.has_overloads() && targets.iter().all(is_callable),
+            Some(facts) => facts.profile.has_overloads && targets.iter().all(is_callable),
             None => false,
         }
     }

@@ -310,31 +310,12 @@ impl Linker<'_> {
             .enclosing(reference.range.start)
             .next()
             .map(|index| facts.def(index));
-        let site = Site {
-            file: facts.file,
-            range: reference.range,
-            kind: reference.kind,
-            inside,
-            tier: Tier::Unknown,
-            targets: Vec::new(),
-            is_lost: false,
+        let is_creation = facts.anonymous(reference).is_some();
+        let link = if is_creation {
+            self.link_to_base(facts, index)
+        } else {
+            self.link(facts, index)
         };
-        if facts.anonymous(reference).is_some() {
-            let base = self.resolve_base(facts, index, MAX_DEPTH);
-            let targets = definitions(&base.syms);
-            let tier = match targets.is_empty() {
-                true if base.syms.contains(&Sym::Outside) => Tier::Outside,
-                true => Tier::Unknown,
-                false => base.tier,
-            };
-            return Site {
-                kind: ReferenceKind::Inherit,
-                tier,
-                targets,
-                ..site
-            };
-        }
-        let link = self.link(facts, index);
         // In Ruby, a name that is no variable is a call.
         let is_call = facts.globals() == Globals::Constants
             && reference.kind == ReferenceKind::Value
@@ -344,11 +325,17 @@ impl Linker<'_> {
                 .name
                 .starts_with(|first: char| first.is_lowercase() || first == '_');
         Site {
-            kind: if is_call { ReferenceKind::Call } else { site.kind },
+            file: facts.file,
+            range: reference.range,
+            kind: match reference.kind {
+                _ if is_creation => ReferenceKind::Inherit,
+                _ if is_call => ReferenceKind::Call,
+                kind => kind,
+            },
+            inside,
             tier: link.tier,
             targets: link.targets,
             is_lost: link.is_lost,
-            ..site
         }
     }
 

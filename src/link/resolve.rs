@@ -426,6 +426,10 @@ impl<'v> Linker<'v> {
             is_lost: false,
         };
         let reference = &facts.references[index as usize];
+        // In Java, the compiler says that the creation of an anonymous class refers to that class.
+        if facts.is_scala() && facts.anonymous(reference).is_some() {
+            return self.link_to_base(facts, index);
+        }
         match self.meaning(facts, reference.range.start) {
             Meaning::Definitions(mut targets) => {
                 targets
@@ -515,6 +519,22 @@ impl<'v> Linker<'v> {
         Link {
             reference: index,
             tier,
+            targets,
+            is_lost: false,
+        }
+    }
+
+    /// Resolves a reference in the creation of an anonymous class to the base of the class.
+    pub(super) fn link_to_base(&self, facts: &Facts, index: u32) -> Link {
+        let base = self.resolve_base(facts, index, MAX_DEPTH);
+        let targets: Vec<DefId> = base.syms.iter().filter_map(Sym::definition).collect();
+        Link {
+            reference: index,
+            tier: match targets.is_empty() {
+                true if base.syms.contains(&Sym::Outside) => Tier::Outside,
+                true => Tier::Unknown,
+                false => base.tier,
+            },
             targets,
             is_lost: false,
         }

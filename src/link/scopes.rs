@@ -406,7 +406,7 @@ impl Linker<'_> {
     /// Finds a member that the types around a reference inherit, if members are visible without a receiver. A base of a
     /// type is not sought among the members of that type.
     fn inherited(&self, facts: &Facts, reference: &Reference, depth: u8) -> Option<Found> {
-        if !facts.family.has_implicit_this() {
+        if !facts.profile.has_implicit_this {
             return None;
         }
         let types = facts.enclosing(reference.range.start);
@@ -554,9 +554,20 @@ impl Linker<'_> {
 
     fn taken_of_type(&self, facts: &Facts, module: &str, name: &str, at: u32, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
+        // Outside of definitions, a path of Java begins with a package or a type of the own one: other imports have no
+        // effect on it.
+        let is_whole = facts.family == Family::Java && facts.enclosing(at).next().is_none();
         let separator = if facts.family == Family::Rust { "::" } else { "." };
         let (outer, of) = module.rsplit_once(separator).unwrap_or(("", module));
-        let types = if outer.is_empty() {
+        let types = if outer.is_empty() && is_whole {
+            let own = facts.named(of).iter().map(|index| Sym::Def(facts.def(*index)));
+            let own: Vec<Sym> = own.collect();
+            if own.is_empty() {
+                self.in_package(facts, of).unwrap_or_default()
+            } else {
+                own
+            }
+        } else if outer.is_empty() {
             self.bare_name(facts, of, at, depth).syms
         } else {
             self.taken(facts, outer, of, at, depth)
@@ -669,7 +680,7 @@ fn is_in_scope(facts: &Facts, index: u32, at: u32, module: Option<u32>) -> bool 
         kind if kind.is_type() && facts.family == Family::Python => {
             definition.range.end <= at && facts.body_around(at) == Some(container)
         }
-        kind if kind.is_type() => facts.family.has_implicit_this() || definition.kind.is_type() && !is_rust,
+        kind if kind.is_type() => facts.profile.has_implicit_this || definition.kind.is_type() && !is_rust,
         _ => true,
     }
 }

@@ -1,6 +1,6 @@
 //! Counts the references to definitions, and recognises members that run without being named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
@@ -22,15 +22,38 @@ pub struct Usage {
     pub possible: u32,
 }
 
-/// Number of references to each definition.
-pub type Usages = HashMap<DefId, Usage>;
+/// Number of references to each definition, and which files refer to which.
+#[derive(Clone, Debug, Default)]
+pub struct Usages {
+    of: HashMap<DefId, Usage>,
+    /// Pairs of files of which the first has a sure reference or import of a definition in the second.
+    between: HashSet<(FileId, FileId)>,
+}
+
+impl Usages {
+    /// Returns each definition to which there are references.
+    pub fn each(&self) -> impl Iterator<Item = (DefId, Usage)> {
+        self.of.iter().map(|(of, usage)| (*of, *usage))
+    }
+
+    /// Returns the references to a definition itself.
+    pub fn get(&self, of: DefId) -> Usage {
+        self.of.get(&of).copied().unwrap_or_default()
+    }
+
+    /// Returns the pairs of files of which the first has a sure reference to a definition in the second.
+    pub fn between(&self) -> impl Iterator<Item = (FileId, FileId)> {
+        self.between.iter().copied()
+    }
+}
 
 impl Linker<'_> {
     /// Counts the references in `files` to each definition.
     pub fn usages(&self, files: &[FileId]) -> Usages {
         let add = |mut all: Usages, some: Usages| {
-            for (of, usage) in some {
-                let known = all.entry(of).or_default();
+            all.between.extend(some.between);
+            for (of, usage) in some.of {
+                let known = all.of.entry(of).or_default();
                 known.sure += usage.sure;
                 known.own += usage.own;
                 known.files += usage.files;
@@ -39,11 +62,14 @@ impl Linker<'_> {
             all
         };
         let count = |all: Usages, file: &FileId| add(all, self.usages_in(*file));
-        files.par_iter().fold(Usages::new, count).reduce(Usages::new, add)
+        files
+            .par_iter()
+            .fold(Usages::default, count)
+            .reduce(Usages::default, add)
     }
 
     fn usages_in(&self, file: FileId) -> Usages {
-        let mut usages = Usages::new();
+        let mut usages = Usages::default();
         let Some(facts) = self.facts(file) else { return usages };
         // References that may mean any definition of a name are counted by name, as both can be many.
         let mut by_name: HashMap<&str, u32> = HashMap::new();
@@ -59,6 +85,10 @@ impl Linker<'_> {
                 continue;
             }
             let link = self.link(&facts, index);
+            if link.tier.is_sure() {
+                let others = link.targets.iter().filter(|target| target.file != file);
+                usages.between.extend(others.map(|target| (file, target.file)));
+            }
             // An import is no use, but one that is not resolved can give a definition another name.
             if reference.kind == ReferenceKind::Import && link.tier != Tier::Named {
                 continue;
@@ -81,7 +111,7 @@ impl Linker<'_> {
                 if target.file == file && around.contains(&target.index) {
                     continue;
                 }
-                let usage = usages.entry(target).or_default();
+                let usage = usages.of.entry(target).or_default();
                 if link.tier.is_sure() {
                     usage.sure += 1;
                     usage.own += u32::from(target.file == file);
@@ -94,12 +124,12 @@ impl Linker<'_> {
         for (name, n) in by_name {
             for of in self.named(facts.family, name) {
                 let n_inside = from_inside.get(&of).copied().unwrap_or_default();
-                usages.entry(of).or_default().possible += n - n_inside;
+                usages.of.entry(of).or_default().possible += n - n_inside;
             }
         }
         for (name, n) in by_name_here {
             for &same in facts.named(name) {
-                usages.entry(facts.def(same)).or_default().possible += n;
+                usages.of.entry(facts.def(same)).or_default().possible += n;
             }
         }
         usages
@@ -107,7 +137,7 @@ impl Linker<'_> {
 
     /// Returns the number of references to a definition. Those to a type include those to its constructors.
     pub fn usage_of(&self, of: DefId, usages: &Usages) -> Usage {
-        let known = self.meanings(of).into_iter().filter_map(|of| usages.get(&of));
+        let known = self.meanings(of).into_iter().filter_map(|of| usages.of.get(&of));
         known.fold(Usage::default(), |all, one| Usage {
             sure: all.sure + one.sure,
             own: all.own + one.own,
@@ -132,15 +162,22 @@ impl Linker<'_> {
         abstracts.iter().any(|other| *other != of) || !self.overridden(of).is_empty()
     }
 
-    /// Returns true if a member's type extends something outside of the repository.
+    /// Returns true if a member's type extends something outside of the repository, directly or not.
     pub(super) fn has_outside_base(&self, of: DefId) -> bool {
-        let (Some(around), Some(facts)) = (self.type_around(of), self.facts(of.file)) else {
-            return false;
-        };
-        facts.bases(around.index).iter().any(|&base| {
-            let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
-            syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_)))
-        })
+        let mut open: Vec<DefId> = self.type_around(of).into_iter().collect();
+        let mut seen: HashSet<DefId> = open.iter().copied().collect();
+        while let Some(next) = open.pop() {
+            let Some(facts) = self.facts(next.file) else { continue };
+            for &base in facts.bases(next.index) {
+                let syms = self.resolve_base(&facts, base, MAX_DEPTH).syms;
+                if syms.is_empty() || syms.iter().any(|sym| !matches!(sym, Sym::Def(_))) {
+                    return true;
+                }
+                let bases = syms.iter().filter_map(Sym::definition);
+                open.extend(bases.filter(|base| seen.len() < MAX_CANDIDATES && seen.insert(*base)));
+            }
+        }
+        false
     }
 
     /// Returns true if the file of a definition also imports its name, as an alternative.

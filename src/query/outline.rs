@@ -392,7 +392,7 @@ pub fn map(
             linker.usage_of(*of, &usages)
         } else {
             // A call of a type is no reason to list its constructor as well.
-            usages.get(of).copied().unwrap_or_default()
+            usages.get(*of)
         };
         let rank = (
             files,

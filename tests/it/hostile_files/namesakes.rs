@@ -121,6 +121,26 @@ fn imports_of_one_name_take_time_in_proportion() {
         ("a.rs", repeated("", "use a::b$ as a;\n", "")),
         ("b.rs", repeated("use a::{\n", "a,\n", "};\n")),
         ("a.java", repeated("", "import a.b$.a;\n", "")),
+        (
+            "b.java",
+            repeated(
+                "",
+                "import static a.A.*;\nimport static a.b.A.m;\n",
+                "class B { void m() { m(); } }\n",
+            ),
+        ),
+        (
+            "c.java",
+            repeated("", "import a$.b.A.*;\nimport a.A;\n", "class B { void m() { m(); } }\n"),
+        ),
+        (
+            "a.scala",
+            repeated("", "import a$.b.A._\nimport a.A\n", "class B { def m = m }\n"),
+        ),
+        (
+            "b.scala",
+            repeated("class B { def m = {\n", "import a$.b.A._\nimport a.A\n", "m } }\n"),
+        ),
         ("a.py", repeated("", "from a import b$ as a\n", "")),
         ("b.py", repeated("from a import (\n", "a,\n", ")\n")),
         ("a.js", repeated("", "import a from \"a\";\n", "")),
@@ -253,7 +273,13 @@ fn circles_of_imports_take_time_in_proportion() {
         "export function f$() {}\n",
         "n$.f1();\nn$.gone();\n",
     );
-    for files in [rust, python, script] {
+    let dart = circle(
+        "m$.dart",
+        "export 'm$.dart';\nimport 'm$.dart';\n",
+        "void f$() {}\n",
+        "void c$() { f$(); gone$(); }\n",
+    );
+    for files in [rust, python, script, dart] {
         let files: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
         linked(&files, |view, _, linker| {
             let ids: Vec<_> = view.files().map(|(id, _)| id).collect();
@@ -343,7 +369,7 @@ fn words_that_refer_to_many_definitions_take_time_in_proportion() {
             if line.starts_with("void") {
                 // Each is called in each other one, and none by itself counts.
                 let file = view.find_text(path).unwrap();
-                let here = counted.iter().filter(|(of, _)| of.file == file);
+                let here = counted.each().filter(|(of, _)| of.file == file);
                 let possible = here.map(|(_, usage)| usage.possible).max();
                 assert_eq!(possible, Some(N_LINES as u32 / 2 - 1));
             }
@@ -383,7 +409,8 @@ fn references_to_any_of_very_many_definitions_are_candidates() {
                 .iter()
                 .filter(|link| (link.tier, link.targets.len()) == (Tier::Named, MAX_CANDIDATES));
             assert_eq!(cut.count(), N_USES, "{path}");
-            let is_used = linker.usages(&[file]).into_values().filter(|usage| usage.possible > 0);
+            let usages = linker.usages(&[file]);
+            let is_used = usages.each().filter(|(_, usage)| usage.possible > 0);
             assert!(is_used.count() >= N_DEFINITIONS, "{path}");
         });
     }
