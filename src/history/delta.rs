@@ -65,6 +65,19 @@ impl SymbolDelta {
     }
 }
 
+impl SymbolDelta {
+    /// Returns true if code outside of the repository can name the old or the new version of the definition.
+    pub fn is_public(&self, pairs: &[FilePair]) -> bool {
+        let (old, new) = self.files(pairs);
+        let (old_key, new_key) = (self.from.as_ref().unwrap_or(&self.key), &self.key);
+        let is_public = |(file, key): (Option<&FileShapes>, &SymbolKey)| {
+            let shape = file.and_then(|file| file.find(&key.name, key.nth));
+            file.zip(shape).is_some_and(|(file, shape)| file.is_public(shape))
+        };
+        [(old, old_key), (new, new_key)].into_iter().any(is_public)
+    }
+}
+
 /// Limit on the number of compared pairs. If there are more, only definitions with equal names are compared.
 const MAX_PAIRS: usize = 1_000_000;
 

@@ -77,6 +77,11 @@ impl Prints {
 }
 
 impl Shape {
+    /// Returns the index among all definitions of the version.
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Returns the qualified name, and the index among the definitions of that name in the file.
     pub fn numbered_name(&self) -> (&str, u32) {
         (&self.qualified, self.nth)

@@ -5,12 +5,17 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::artifact::Extractor;
-use crate::extract::{DefinitionKind, Edit, FileDefinitions, LineIndex, is_text, lang_of_path, refine};
+use crate::extract::{
+    DefinitionKind, Edit, FileDefinitions, LineIndex, is_text, is_visible_outside, lang_of_path, refine,
+};
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::lineage::{Edits, best, events_between, partners, renames};
 use super::shape::{Shape, has_own_history, may_have_traced_definitions, qualified_name, shapes};
+
+/// Maximum length of a list of exports.
+const MAX_EXPORT_BYTES: usize = 4 << 10;
 
 /// Identifies a definition in one commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,6 +141,8 @@ pub struct FileShapes {
     pub shapes: Vec<Shape>,
     found: FileDefinitions,
     lines: OnceLock<LineIndex>,
+    /// The words in statements that export.
+    exported: OnceLock<HashSet<Vec<u8>>>,
 }
 
 impl FileShapes {
@@ -170,6 +177,7 @@ impl FileShapes {
             shapes,
             found,
             lines: OnceLock::new(),
+            exported: OnceLock::new(),
         }
     }
 
@@ -183,6 +191,15 @@ impl FileShapes {
         self.shapes
             .iter()
             .find(|shape| shape.qualified == name && shape.nth == nth)
+    }
+
+    /// Returns true if code outside of the repository can name a definition. In JavaScript, an export must be in the
+    /// same file.
+    pub(super) fn is_public(&self, shape: &Shape) -> bool {
+        let definitions = &self.found.definitions;
+        let exported = || self.exported.get_or_init(|| exported_words(&self.bytes));
+        let exports = |index: u32| exported().contains(definitions[index as usize].name.as_bytes());
+        is_visible_outside(self.found.lang, &self.bytes, definitions, shape.index(), exports)
     }
 
     /// Returns a definition with this qualified name that has no history of its own.
@@ -326,6 +343,22 @@ fn origin<'f>(path: &RepoPath, before: &'f FileShapes, after: &FileShapes, at: u
     let added: Vec<&Shape> = added.iter().map(|new| &after.shapes[*new]).collect();
     let (key, confidence) = best(renames(path, &gone, &added).swap_remove(place))?;
     Some((before.find(&key.name, key.nth)?, confidence))
+}
+
+/// Returns the words in statements of JavaScript that export: `export { name }`, `export default name`,
+/// `module.exports = { name }` or `exports.name = …`.
+fn exported_words(bytes: &[u8]) -> HashSet<Vec<u8>> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii();
+    let mut words = HashSet::new();
+    for at in memchr::memmem::find_iter(bytes, "export") {
+        let rest = &bytes[at..bytes.len().min(at + MAX_EXPORT_BYTES)];
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let has_list = line.contains(&b'{');
+        let end = rest.iter().position(|byte| *byte == b'}').filter(|_| has_list);
+        let statement = end.map_or(line, |end| &rest[..end]);
+        words.extend(statement.split(|byte| !is_word(byte)).map(<[u8]>::to_vec));
+    }
+    words
 }
 
 #[cfg(test)]

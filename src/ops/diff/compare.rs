@@ -1,7 +1,9 @@
 //! Compares the two versions of each file.
 
+use clap::ValueEnum;
+
 use super::files::{FileOut, Hunk, file_out, symbol_out};
-use super::{Diff, DiffBy, DiffWith};
+use super::{Diff, DiffBy, DiffEvent, DiffWith};
 use crate::artifact::Extractor;
 use crate::embed::StaticModel;
 use crate::extract::{LineIndex, Options, is_text};
@@ -13,6 +15,7 @@ use crate::ops::drift::DriftOut;
 use crate::session::{OpError, Result};
 
 pub(super) struct Comparison<'a> {
+    diff: &'a Diff,
     ask: &'a Ask<'a>,
     /// True if the answer includes changed lines.
     has_text: bool,
@@ -27,11 +30,12 @@ pub(super) struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(diff: &Diff, ask: &'a Ask<'a>) -> Self {
+    pub(super) fn new(diff: &'a Diff, ask: &'a Ask<'a>) -> Self {
         Self {
             ask,
             has_text: diff.by == DiffBy::Text,
-            has_symbols: diff.by == DiffBy::Symbol || diff.needs_links(),
+            has_symbols: diff.by == DiffBy::Symbol || diff.needs_links() || diff.is_narrow(),
+            diff,
             has_diffs: false,
             model: (diff.with.contains(&DiffWith::Drift)).then(|| ask.session.workspace.models.own()),
             disk: None,
@@ -53,21 +57,39 @@ impl<'a> Comparison<'a> {
         }
         if self.has_symbols {
             files.iter_mut().for_each(|file| file.symbols = Some(Vec::new()));
-            for delta in symbol_deltas(&pairs) {
+            for delta in symbol_deltas(&pairs)
+                .iter()
+                .filter(|delta| self.is_wanted(delta, &pairs))
+            {
                 let of_file = files.get_mut(delta.pair).and_then(|file| file.symbols.as_mut());
                 if let Some(symbols) = of_file {
-                    let mut symbol = symbol_out(&delta);
+                    let mut symbol = symbol_out(delta);
                     if let (Some(model), Some((old, new))) = (self.model, delta.versions(&pairs)) {
                         symbol.drift = Some(DriftOut::between(model, &old.text(), &new.text()));
                     }
                     if self.has_diffs {
-                        symbol.diff = Some(diff_of(&delta, &pairs));
+                        symbol.diff = Some(diff_of(delta, &pairs));
                     }
                     symbols.push(symbol);
                 }
             }
         }
+        if self.diff.is_narrow() {
+            files.retain(|file| file.symbols.as_ref().is_some_and(|symbols| !symbols.is_empty()));
+            files.iter_mut().for_each(|file| file.hunks.clear());
+        }
         Ok(files)
+    }
+
+    /// Returns true if the answer includes a changed definition.
+    fn is_wanted(&self, delta: &SymbolDelta, pairs: &[FilePair]) -> bool {
+        let names = delta.events.names();
+        let is_event = |event: &DiffEvent| {
+            let value = event.to_possible_value();
+            value.is_some_and(|value| names.contains(&value.get_name()))
+        };
+        (self.diff.only.is_empty() || self.diff.only.iter().any(is_event))
+            && (!self.diff.public || delta.is_public(pairs))
     }
 
     fn compare(&mut self, change: &Change, file: &mut FileOut) -> Result<FilePair> {

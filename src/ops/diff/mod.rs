@@ -6,7 +6,7 @@ mod compare;
 mod files;
 mod sides;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ use super::provenance::ProvenanceOut;
 use super::reaching::reaching;
 use super::sink::Sink;
 use crate::model::count::count;
-use crate::model::{RepoPath, typed, without_placeholders};
+use crate::model::{Hint, RepoPath, typed, without_placeholders};
 use crate::query::{Gaps, file_owners};
-use crate::session::Result;
+use crate::session::{OpError, Result};
 use compare::Comparison;
 
 pub(crate) use files::{FileOut, SymbolOut, name_in};
@@ -41,6 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
   codescout diff v1.0 v2.0
   codescout diff main...topic            what topic changed since it left main
   codescout diff HEAD INDEX --by text    what is staged
+  codescout diff v1.0 v2.0 --public --only removed,renamed,signature --with impact
   codescout diff v1.0 HEAD --path src --json")]
 pub(crate) struct Diff {
     /// Revision, INDEX or WORKTREE; or A..B, or A...B from the merge base; HEAD by default
@@ -53,6 +54,14 @@ pub(crate) struct Diff {
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     by: DiffBy,
+    /// Include only definitions with one of these events, separated by commas; repeatable
+    #[arg(long, value_enum, value_name = "EVENT", value_delimiter = ',')]
+    #[serde(skip)]
+    only: Vec<DiffEvent>,
+    /// Include only definitions that code outside of the repository can name
+    #[arg(long)]
+    #[schemars(description = "")]
+    public: bool,
     /// Include only this directory or files that match this glob; a leading `!` excludes; repeatable
     #[arg(short, long = "path", value_name = "GLOB", value_parser = path_text())]
     #[schemars(description = "globs, !glob")]
@@ -74,6 +83,22 @@ pub(crate) enum DiffBy {
     File,
     /// Changed lines in each file
     Text,
+}
+
+/// What can happen to a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DiffEvent {
+    Added,
+    Removed,
+    /// Has another name
+    Renamed,
+    /// Is in another file or container
+    Moved,
+    Signature,
+    Body,
+    Doc,
+    /// Only white space and comments changed
+    Formatting,
 }
 
 /// An addition to the answer.
@@ -106,6 +131,9 @@ pub(crate) struct Facts {
     total: usize,
     added_lines: u32,
     removed_lines: u32,
+    /// Number of definitions with each event, if definitions are compared.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    events: BTreeMap<&'static str, usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impact: Option<ImpactTotals>,
 }
@@ -156,6 +184,12 @@ impl Op for Diff {
         let (changes, n_hidden) = self.changes(ask, &from, &to)?;
         let mut provenance = provenance_of(ask, &to, n_hidden);
         let is_read = changes.len() <= MAX_READ_FILES;
+        if self.is_narrow() && !is_read {
+            return Err(OpError::new(
+                format!("more than {MAX_READ_FILES} files differ, so definitions are not compared"),
+                Hint::each("limit the comparison with --path", "limit the comparison with path"),
+            ));
+        }
         let by = if is_read { self.by } else { DiffBy::File };
         let mut files = Comparison::new(self, ask).files(&changes, is_read)?;
         provenance_of_unread(&files, is_read, &mut provenance);
@@ -177,6 +211,11 @@ impl Op for Diff {
         if by != DiffBy::Symbol {
             files.iter_mut().for_each(|file| file.symbols = None);
         }
+        let mut events = BTreeMap::new();
+        let symbols = files.iter().flat_map(|file| file.symbols.iter().flatten());
+        symbols
+            .flat_map(|symbol| &symbol.events)
+            .for_each(|event| *events.entry(*event).or_default() += 1);
         let sum = |of: fn(&FileOut) -> Option<u32>| files.iter().filter_map(of).sum();
         let facts = Facts {
             from: from.out(),
@@ -185,6 +224,7 @@ impl Op for Diff {
             total: files.len() + more.len(),
             added_lines: sum(|file| file.added_lines),
             removed_lines: sum(|file| file.removed_lines),
+            events,
             impact: totals,
         };
         let notes = notes(&facts, files.len());
@@ -208,6 +248,11 @@ impl Op for Diff {
 }
 
 impl Diff {
+    /// Returns true if only some of the changed definitions are wanted.
+    fn is_narrow(&self) -> bool {
+        self.public || !self.only.is_empty()
+    }
+
     fn needs_links(&self) -> bool {
         self.with.iter().any(|with| with.needs_links())
     }
@@ -332,8 +377,15 @@ fn owners(
 }
 
 fn notes(facts: &Facts, n_files: usize) -> Vec<String> {
+    let events = facts.events.iter().map(|(event, n)| format!("{event} {n}"));
+    let events: Vec<String> = events.collect();
+    let events = if events.is_empty() {
+        String::new()
+    } else {
+        format!(" · {}", events.join(", "))
+    };
     let mut notes = vec![format!(
-        "{} to {}: {}, +{} -{}",
+        "{} to {}: {}, +{} -{}{events}",
         facts.from.reference,
         facts.to.reference,
         count(n_files as u32, "file"),

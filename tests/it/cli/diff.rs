@@ -415,3 +415,41 @@ fn paths_are_globs() {
     assert_eq!(paths(&["--path", "src/b.rs"]), ["src/b.rs"]);
     call(&repo, &["diff", "--path", "*.py"]).expect(1);
 }
+
+#[test]
+fn interfaces_are_compared_alone() {
+    let repo = TestRepo::new(
+        "
+        //- a.rs
+        pub fn open(x: u8) {}
+        fn own(x: u8) {}
+        pub fn steady() { one() }
+        pub fn gone() {}
+        //- b.js
+        function shown(a) {}
+        function hidden(a) {}
+        export { shown }
+        ",
+    );
+    repo.write(
+        "a.rs",
+        "pub fn open(x: u16) {}\nfn own(x: u16) {}\npub fn steady() { two() }\n",
+    );
+    repo.write(
+        "b.js",
+        "function shown(a, b) {}\nfunction hidden(a, b) {}\nexport { shown }\n",
+    );
+    let names = |args: &[&str]| -> Vec<String> { symbols(&diff(&repo, args)).into_iter().map(|(id, _)| id).collect() };
+    assert_eq!(
+        names(&["--public", "--only", "signature,removed"]),
+        ["a.rs#open", "a.rs#gone", "b.js#shown"]
+    );
+    assert_eq!(names(&["--public", "--only", "body"]), ["a.rs#steady"]);
+    assert_eq!(
+        names(&["--only", "signature"]),
+        ["a.rs#open", "a.rs#own", "b.js#shown", "b.js#hidden"]
+    );
+    let answer = diff(&repo, &["--public"]);
+    assert_eq!(answer["events"], json!({"body": 1, "removed": 1, "signature": 2}));
+    call(&repo, &["diff", "--only", "moved"]).expect(1);
+}
