@@ -3,6 +3,7 @@
 //! `crate::edit` applies the operations to each file, and then [`crate::git::Rewriter`] replaces the files.
 
 mod replace;
+mod uses;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -45,6 +46,10 @@ pub(crate) struct Edit {
     #[arg(long)]
     #[schemars(description = "accept new syntax errors")]
     pub(crate) allow_errors: bool,
+    /// Remove definitions that other code still uses
+    #[arg(long)]
+    #[schemars(description = "remove what is still used")]
+    pub(crate) allow_uses: bool,
 }
 
 /// The fields of the answer other than its rows.
@@ -105,6 +110,7 @@ impl Op for Edit {
         self.batch().check()?;
         let mut writer = Writer::new(ask, self.dry_run)?;
         let edited = self.edited(&mut writer.files)?;
+        self.check_uses(ask, &edited)?;
         writer.write(&edited)
     }
 }

@@ -321,3 +321,40 @@ fn mode_is_kept_and_generated_files_give_a_warning() {
         assert!(done["warnings"][0].as_str().unwrap().contains(said), "{done}");
     }
 }
+
+#[test]
+fn definitions_that_are_still_used_are_not_removed() {
+    let repo = TestRepo::new(
+        "
+        //- a.py
+        def helper(): return helper_of()
+        def helper_of(): return 1
+        def alone(): return alone()
+        //- b.py
+        from a import helper
+        print(helper())
+        ",
+    );
+    let remove = |target: &str| json!({"op": "remove", "target": target});
+    let found = edit(&repo, &json!([remove("a.py#helper")]), &[]).expect(2);
+    assert!(
+        found.stderr.contains("a.py#helper is still used: b.py:1, b.py:2"),
+        "{}",
+        found.stderr
+    );
+    assert!(found.stderr.contains("--allow-uses"), "{}", found.stderr);
+    // A use in a definition that is removed, too, does not count.
+    edit(&repo, &json!([remove("a.py#helper_of")]), &[]).expect(2);
+    edit(&repo, &json!([remove("a.py#alone")]), &["--dry-run"]).expect(0);
+    let without_uses = json!([
+        remove("a.py#helper"),
+        remove("a.py#helper_of"),
+        {"op": "replace", "target": "b.py:1-2", "text": "print(1)\n"}
+    ]);
+    edit(&repo, &without_uses, &["--dry-run"]).expect(0);
+    edit(&repo, &json!([remove("a.py#helper")]), &["--allow-uses"]).expect(0);
+    assert_eq!(
+        repo.read("a.py"),
+        b"def helper_of(): return 1\ndef alone(): return alone()\n"
+    );
+}

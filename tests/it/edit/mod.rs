@@ -35,6 +35,6 @@ fn after(path: &str, content: &str, op: &str, part: &str, more: Value) -> String
         .as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    edit(&repo, &json!([operation]), &[]).expect(0);
+    edit(&repo, &json!([operation]), &["--allow-uses"]).expect(0);
     String::from_utf8(repo.read(path)).unwrap()
 }
