@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use maud::{Markup, PreEscaped, Render, html};
 
+use super::highlight::{Span, spans};
 use super::url::Target;
+use crate::extract::profile;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::{DefinitionLink, FileLinks};
@@ -107,6 +109,13 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
     let mut pieces: Vec<Piece> = definitions.chain(references).collect();
     pieces.sort_by_key(|piece| (piece.range.start, piece.range.end));
     let mut pieces = pieces.into_iter().peekable();
+    let n_bytes = lines.iter().map(|line| line.len()).sum();
+    let mut paint = Paint {
+        bytes: &links.bytes,
+        spans: spans(&links.bytes[..n_bytes], profile(links.lang))
+            .into_iter()
+            .peekable(),
+    };
     let (mut text, mut start) = (String::new(), 0);
     for (number, line) in (1..).zip(lines) {
         html! { a.n id={ "L" (number) } href={ "#L" (number) } { (number) } " " }.render_to(&mut text);
@@ -118,13 +127,13 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
             if piece.range.start < at || piece.range.end > shown_end {
                 continue;
             }
-            shown(&links.bytes[at..piece.range.start]).render_to(&mut text);
+            paint.between(at..piece.range.start, &mut text);
             let name = shown(&links.bytes[piece.range.clone()]);
             html! { a class=(piece.class) href=(piece.href) title=[piece.title] { (name) } }.render_to(&mut text);
             at = piece.range.end;
         }
         if at < shown_end {
-            shown(&links.bytes[at..shown_end]).render_to(&mut text);
+            paint.between(at..shown_end, &mut text);
         }
         if shown_end < end {
             html! { span.faint { " … " (count(end - shown_end, "more byte")) } }.render_to(&mut text);
@@ -133,6 +142,33 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
         start += line.len();
     }
     text
+}
+
+/// Writes text with its comments, strings and reserved words.
+struct Paint<'a, I: Iterator<Item = Span>> {
+    bytes: &'a [u8],
+    spans: std::iter::Peekable<I>,
+}
+
+impl<I: Iterator<Item = Span>> Paint<'_, I> {
+    /// Writes a part behind those written before.
+    fn between(&mut self, part: std::ops::Range<usize>, text: &mut String) {
+        let mut at = part.start;
+        while at < part.end {
+            while self.spans.next_if(|(span, _)| span.end <= at).is_some() {}
+            let (end, class) = match self.spans.peek() {
+                Some((span, class)) if span.start <= at => (span.end.min(part.end), Some(*class)),
+                Some((span, _)) => (span.start.min(part.end), None),
+                None => (part.end, None),
+            };
+            let written = shown(&self.bytes[at..end]);
+            match class {
+                Some(class) => html! { span.(class) { (written) } }.render_to(text),
+                None => written.render_to(text),
+            }
+            at = end;
+        }
+    }
 }
 
 /// Returns lines with their numbers. Only lines with definitions can be linked to.

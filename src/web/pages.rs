@@ -385,7 +385,14 @@ fn picture(target: &Target, id: &str, callers: Ends, callees: Ends) -> Markup {
 fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let range = Some(target.place.revision.clone()).filter(|range| !range.is_empty() && range != "WORKTREE");
     let request: Review = request(json!({"range": range, "diff": true}))?;
-    let page = request.run(&ask.limited(target.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(100)))?;
+    let page = request.run(
+        &ask.limited(
+            target
+                .parameter("n")
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(MAX_REVIEWED),
+        ),
+    )?;
     if target.parameter("format") == Some("json") {
         return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
     }

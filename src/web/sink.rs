@@ -26,20 +26,20 @@ impl<'a> Html<'a> {
 /// Returns the rows of an answer, with the text before and after them.
 pub(super) fn rows<F, R: Row>(target: &Target, page: &Page<F, R>) -> Markup {
     let mut out = Html::new(target);
+    let limit = page.paging.limit.unwrap_or(usize::MAX).min(page.rows.len());
     page.head.replay(&mut out);
-    for (number, row) in page.rows.iter().enumerate() {
+    for (number, row) in page.rows[..limit].iter().enumerate() {
         if number > 0 && row.is_apart() {
             out.text.push_str("<br>");
         }
         row.render(&mut out);
     }
     page.tail.replay(&mut out);
-    let limit = page.paging.limit.unwrap_or(usize::MAX);
-    let total = page.n_selected.filter(|total| *total > limit.min(page.rows.len()));
+    let total = page.n_selected.filter(|total| *total > limit);
     html! {
         div.answer { (PreEscaped(out.text)) }
-        @for note in &page.notes { p.faint { (visible(note)) } }
-        @if let Some(total) = total { p.faint { (limit.min(page.rows.len())) " of " (total) } }
+        @for note in page.notes.iter().chain(&page.hint) { p.faint { (visible(note)) } }
+        @if let Some(total) = total { p.faint { (limit) " of " (total) } }
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::places::Wish;
 use crate::extract;
 use crate::link::{DefId, Linker, Site};
+use crate::model::Lang;
 use crate::ops::ask::{Ask, FileSelection};
 use crate::ops::paths::path_of;
 use crate::ops::provenance::ProvenanceOut;
@@ -15,6 +16,7 @@ use crate::session::Result;
 /// The content of a file with its links.
 pub(crate) struct FileLinks {
     pub(crate) bytes: Vec<u8>,
+    pub(crate) lang: Lang,
     pub(crate) definitions: Vec<DefinitionLink>,
     /// The references with known or possible meanings, in source order.
     pub(crate) references: Vec<ReferenceLink>,
@@ -91,6 +93,7 @@ pub(crate) fn file_links(ask: &Ask<'_>, path: &str) -> Result<Option<FileLinks>>
     let is_code = extract::language(question.view().lang(file)).is_some_and(|language| !language.is_prose());
     Ok(Some(FileLinks {
         bytes,
+        lang: question.view().lang(file),
         definitions,
         references,
         n_unknown: if is_code { n_unknown } else { 0 },
