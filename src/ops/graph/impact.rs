@@ -320,10 +320,21 @@ pub(crate) fn affected(
     Ok(affected)
 }
 
-/// Finds the definitions and tests that use a definition.
-pub(crate) fn users(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<Vec<ReachedOut>> {
-    let (users, ..) = reached(question, linker, &[of], 1)?;
-    Ok(users.definitions.into_iter().chain(users.tests).collect())
+/// Finds the definitions and tests that use each of several definitions.
+pub(crate) fn users(question: &Question<'_>, linker: &Linker<'_>, each: &[DefId]) -> Result<Vec<Vec<ReachedOut>>> {
+    let impacts = each.iter().map(|of| impact(question, linker, &[*of], 1));
+    let impacts = impacts.collect::<Result<Vec<_>>>()?;
+    let mut wish = Wish::default();
+    for (of, impact) in each.iter().zip(&impacts) {
+        wish_for(&mut wish, &[*of], impact);
+    }
+    // The files are read once for all.
+    let places = wish.read(&question.sources())?;
+    let users = |(of, impact): (&DefId, &Impact)| {
+        let users = affected_by(question, linker, &[*of], impact, &places);
+        users.definitions.into_iter().chain(users.tests).collect()
+    };
+    Ok(each.iter().zip(&impacts).map(users).collect())
 }
 
 /// Finds the imports of a definition. Only its removal matters to them.
@@ -363,16 +374,27 @@ fn reached(
     changed: &[DefId],
     max_depth: u32,
 ) -> Result<(Affected, Impact, Places)> {
+    let impact = impact(question, linker, changed, max_depth)?;
+    let mut wish = Wish::default();
+    wish_for(&mut wish, changed, &impact);
+    let places = wish.read(&question.sources())?;
+    let affected = affected_by(question, linker, changed, &impact, &places);
+    Ok((affected, impact, places))
+}
+
+fn impact(question: &Question<'_>, linker: &Linker<'_>, changed: &[DefId], max_depth: u32) -> Result<Impact> {
+    question.sources().go_on()?;
     let reach = Reach {
         max_depth,
         max_reached: MAX_REACHED,
         max_candidates: MAX_CANDIDATES,
     };
     let interrupt = question.interrupt();
-    let impact = linker.impact(changed, reach, |_| !interrupt.load(Ordering::Relaxed))?;
-    let view = question.view();
-    let (definitions, tests) = entries(question, linker, changed, &impact);
-    let mut wish = Wish::default();
+    Ok(linker.impact(changed, reach, |_| !interrupt.load(Ordering::Relaxed))?)
+}
+
+/// Adds the places that [`affected_by`] shows.
+fn wish_for(wish: &mut Wish, changed: &[DefId], impact: &Impact) {
     changed.iter().for_each(|of| wish.definition(*of));
     for reached in &impact.reached {
         reached.definition.iter().for_each(|of| wish.definition(*of));
@@ -380,7 +402,17 @@ fn reached(
     }
     let unfollowed = impact.unfollowed.iter().take(MAX_DOUBTS);
     unfollowed.for_each(|(of, _)| wish.definition(*of));
-    let places = wish.read(&question.sources())?;
+}
+
+fn affected_by(
+    question: &Question<'_>,
+    linker: &Linker<'_>,
+    changed: &[DefId],
+    impact: &Impact,
+    places: &Places,
+) -> Affected {
+    let view = question.view();
+    let (definitions, tests) = entries(question, linker, changed, impact);
     let doubt = |(of, n): &(DefId, usize)| {
         let references = count(*n, "unresolved reference");
         Some(format!("{references} may mean {}", places.definition(*of)?.id))
@@ -401,7 +433,7 @@ fn reached(
             depth: reached.map_or(0, |reached| reached.depth),
             relation: reached.map_or("changed", |reached| relation_name(reached.relation)),
             sure: reached.is_none_or(|reached| reached.is_sure),
-            via: entry.reached.map_or_else(Vec::new, |at| chain(&impact, at, &places)),
+            via: entry.reached.map_or_else(Vec::new, |at| chain(impact, at, places)),
             text,
         }
     };
@@ -419,7 +451,7 @@ fn reached(
     affected.doubts = impact.unfollowed.iter().take(MAX_DOUBTS).filter_map(doubt).collect();
     affected.sort();
     affected.count();
-    Ok((affected, impact, places))
+    affected
 }
 
 impl Affected {

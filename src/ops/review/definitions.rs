@@ -42,18 +42,20 @@ impl Changed {
         let shown = (&selection, u32::MAX);
         let mut all = reaching_each(ask, sides, files, shown, &mut provenance, |there| {
             let defs: BTreeMap<&str, DefId> = there.changed.iter().map(|one| (one.id.as_str(), one.def)).collect();
-            for row in &mut rows {
-                let Some(of) = defs.get(row.id.as_str()) else { continue };
-                n_all += 1;
-                if n_followed < MAX_FOLLOWED {
-                    n_followed += 1;
-                    let mut found = users(there.question, there.linker, *of)?;
-                    let imports = there.broken.iter().filter(|import| import.via.contains(&row.id));
-                    let is_new = |import: &&ReachedOut| found.iter().all(|user| user.path != import.path);
-                    let imports: Vec<ReachedOut> = imports.filter(is_new).cloned().collect();
-                    found.extend(imports);
-                    row.add_users(found, &edits, there.state);
-                }
+            let mut here: Vec<(&mut DefinitionRow, DefId)> = rows
+                .iter_mut()
+                .filter_map(|row| defs.get(row.id.as_str()).map(|of| (row, *of)))
+                .collect();
+            n_all += here.len();
+            here.truncate(MAX_FOLLOWED - n_followed);
+            n_followed += here.len();
+            let each: Vec<DefId> = here.iter().map(|(_, of)| *of).collect();
+            for ((row, _), mut found) in here.into_iter().zip(users(there.question, there.linker, &each)?) {
+                let imports = there.broken.iter().filter(|import| import.via.contains(&row.id));
+                let is_new = |import: &&ReachedOut| found.iter().all(|user| user.path != import.path);
+                let imports: Vec<ReachedOut> = imports.filter(is_new).cloned().collect();
+                found.extend(imports);
+                row.add_users(found, &edits, there.state);
             }
             Ok(())
         })?;

@@ -219,7 +219,12 @@ fn folded(diff: &str) -> String {
 
 /// Returns text of the repository as a code span, in which nothing is markup.
 fn code(text: &str) -> String {
-    let text = visible(text);
+    // Ticks around nothing would begin a code span that ends elsewhere.
+    let text = if text.trim().is_empty() {
+        "(no name)".into()
+    } else {
+        visible(text)
+    };
     let longest = text
         .split(|letter| letter != '`')
         .map(str::len)

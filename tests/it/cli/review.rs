@@ -426,3 +426,22 @@ fn odd_ranges_are_answered_or_refused() {
     let empty = TestRepo::new("");
     call(&empty, &["review"]).expect(1);
 }
+
+#[test]
+fn a_page_is_not_written_through_a_link() {
+    let repo = TestRepo::new("//- a.py\ndef f(): pass\n");
+    let outside = repo.beside("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("victim"), "kept").unwrap();
+    std::os::unix::fs::symlink(outside.join("victim"), repo.path("review.html")).unwrap();
+    std::os::unix::fs::symlink(&outside, repo.path("pages")).unwrap();
+    repo.write("a.py", "def f(): return 1\n");
+    for file in ["review.html", "pages/new.html"] {
+        let refused = call(&repo, &["review", "--html", file]).expect(2);
+        assert!(refused.stderr.contains("symbolic link"), "{}", refused.stderr);
+    }
+    assert_eq!(std::fs::read(outside.join("victim")).unwrap(), b"kept");
+    assert!(!outside.join("new.html").exists());
+    call(&repo, &["review", "--html", "page.html"]).expect(0);
+    assert!(repo.path("page.html").exists());
+}
