@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Lookup;
+use super::unreferenced::mark_in;
 use crate::artifact::SkipReason;
 use crate::extract::{self, DefinitionKind};
 use crate::link::{DefId, Linker, Mentions, Site};
@@ -14,6 +15,9 @@ use crate::ops::question::Question;
 use crate::query::{Source, Sources};
 use crate::session::Result;
 use crate::snapshot::{FileId, View};
+
+/// Maximum number of files in which a symbol is sought.
+const MAX_SYMBOL_FILES: usize = 300;
 
 /// The totals of an answer, before any limit.
 #[derive(Debug, Default, Serialize)]
@@ -37,6 +41,9 @@ pub(super) struct Account {
     /// Number of references to members that the target overrides, if none means the target alone.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) of_overridden: usize,
+    /// Number of them that are no imports, after which what they name can be called.
+    #[serde(skip)]
+    pub(super) as_values: usize,
     /// True if there are no results, but the target may run without being named.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) may_run_unseen: bool,
@@ -100,7 +107,7 @@ impl Account {
 
     /// Returns the number of references that could be results, or could lead to some.
     pub(super) fn n_possible(&self) -> usize {
-        self.candidates + self.other_candidates + self.of_overridden + self.unknown
+        self.candidates + self.other_candidates + self.as_values + self.of_overridden + self.unknown
     }
 
     /// Returns true if there are no certain results, but there could be some.
@@ -256,6 +263,52 @@ pub(super) fn may_run_unseen(view: &View, linker: &Linker<'_>, of: DefId) -> boo
         || definition.kind == DefinitionKind::Constructor
         || is_in_value
         || linker.may_run_through_another(of)
+}
+
+/// Returns true if the text of a definition or of other files suggests that it runs without a call: a decorator, annotation
+/// or attribute may register it, a behaviour or protocol asks for it, or a symbol has its name.
+pub(super) fn may_be_registered(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<bool> {
+    let sources = question.sources();
+    let (Some(definition), Source::Bytes(bytes)) = (linker.definition(of), sources.reader().read(of.file)?) else {
+        return Ok(false);
+    };
+    let (start, signature) = (definition.range.start as usize, definition.signature.start as usize);
+    let head = String::from_utf8_lossy(bytes.get(start..signature).unwrap_or_default());
+    if mark_in(&head).is_some() {
+        return Ok(true);
+    }
+    let language = extract::language(question.view().lang(of.file)).map_or("", |language| language.name);
+    if !matches!(language, "ruby" | "elixir") {
+        return Ok(false);
+    }
+    let before = String::from_utf8_lossy(bytes.get(..start).unwrap_or_default());
+    let line = before
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(bytes.get(start..definition.range.end as usize).unwrap_or_default());
+    let outer = definition
+        .container
+        .and_then(|index| linker.definition(DefId { index, ..of }));
+    let is_asked_for = line.trim_start().starts_with("@impl")
+        || text.trim_start().starts_with("@callback")
+        || outer.is_some_and(|outer| outer.kind == DefinitionKind::Impl);
+    if language == "elixir" && is_asked_for {
+        return Ok(true);
+    }
+    let symbol = format!(":{}", definition.name);
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    for file in linker.files_with(&definition.name)?.into_iter().take(MAX_SYMBOL_FILES) {
+        sources.go_on()?;
+        if let Source::Bytes(bytes) = sources.reader().read(file)? {
+            let mut places = memchr::memmem::find_iter(&bytes, &symbol);
+            if places.any(|at| !is_part(bytes.get(at + symbol.len()))) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Returns true for JavaScript and TypeScript.

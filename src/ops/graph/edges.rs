@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::account::{Account, may_run_unseen};
+use super::account::{Account, may_be_registered, may_run_unseen};
 use super::facts::{EdgeFacts, GraphFacts, PathFacts};
 use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
@@ -91,6 +91,7 @@ impl Lookup<'_> {
 
     fn callers(&self, of: DefId, is_meant: &dyn Fn(ReferenceKind) -> bool, depth: u32, walk: &mut Walk) -> Result<()> {
         let mut level = vec![of];
+        let is_callable = self.linker.definition(of).is_some_and(|of| of.kind.is_callable());
         for depth in 1..=depth {
             let mut next = Vec::new();
             for of in level {
@@ -105,6 +106,8 @@ impl Lookup<'_> {
                     if !is_meant(kind) {
                         let n = usize::from(depth == 1);
                         walk.account.other_references += if is_sure { n } else { 0 };
+                        let may_call = is_sure && is_callable && kind != ReferenceKind::Import;
+                        walk.account.as_values += if may_call { n } else { 0 };
                         walk.account.other_candidates += if is_sure { 0 } else { n };
                         continue;
                     }
@@ -120,7 +123,8 @@ impl Lookup<'_> {
         }
         if walk.account.total == 0 {
             walk.account.of_overridden = self.of_overridden(of, is_meant)?;
-            walk.account.may_run_unseen = may_run_unseen(self.question.view(), self.linker, of);
+            walk.account.may_run_unseen = may_run_unseen(self.question.view(), self.linker, of)
+                || may_be_registered(self.question, self.linker, of)?;
         }
         Ok(())
     }

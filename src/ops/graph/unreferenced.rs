@@ -271,7 +271,7 @@ impl Lookup<'_> {
     }
 
     /// Returns all files of the view, those of tests only if `has_tests`.
-    fn files_of_view(&self, has_tests: bool) -> Vec<FileId> {
+    pub(super) fn files_of_view(&self, has_tests: bool) -> Vec<FileId> {
         let view = self.question.view();
         let files = view.files().map(|(file, _)| file);
         files
@@ -379,7 +379,9 @@ impl Scan<'_> {
         if name == "_" || is_unseen || self.linker.is_imported_too(of) {
             return Reason::Implicit;
         }
-        if self.is_visible_outside(found, definitions, bytes) {
+        let lang = self.sources.view().lang(found.file);
+        let is_exported = |index| self.linker.is_exported(DefId { index, ..of });
+        if extract::is_visible_outside(lang, bytes, definitions, found.index, is_exported) {
             let is_member = definition.container.is_some() || definition.qualifier.is_some();
             match (is_in_tests, is_member) {
                 (false, _) => return Reason::Exported,
@@ -389,53 +391,6 @@ impl Scan<'_> {
             }
         }
         Reason::Unused
-    }
-
-    /// Returns true if code outside of the repository can name a definition.
-    fn is_visible_outside(&self, found: &FoundDefinition, definitions: &[extract::Definition], bytes: &[u8]) -> bool {
-        let language = self.language(found.file);
-        let chain = std::iter::successors(Some(found.index), |index| definitions[*index as usize].container);
-        let outer = |index: u32| {
-            definitions[index as usize]
-                .container
-                .map(|outer| &definitions[outer as usize])
-        };
-        let mut is_visible = true;
-        for index in chain {
-            let definition = &definitions[index as usize];
-            let signature = definition.signature.start as usize..definition.name_range.start as usize;
-            let before_name = String::from_utf8_lossy(bytes.get(signature).unwrap_or_default());
-            let has = |word: &str| before_name.split_whitespace().any(|part| part == word);
-            let name = definition.name.as_str();
-            is_visible &= match language {
-                _ if definition.kind == DefinitionKind::Impl => true,
-                // Members of a trait or interface have its visibility.
-                _ if outer(index)
-                    .is_some_and(|outer| matches!(outer.kind, DefinitionKind::Interface | DefinitionKind::Trait)) =>
-                {
-                    true
-                }
-                // What is inside a function is local.
-                _ if index != found.index && definition.kind.is_callable() => false,
-                "rust" => has("pub") || definition.kind == DefinitionKind::Macro,
-                "go" => name.starts_with(char::is_uppercase),
-                "java" => has("public") || has("protected"),
-                "javascript" | "typescript" | "tsx" if definition.container.is_none() => {
-                    before_name.contains("export")
-                        || self.linker.is_exported(DefId {
-                            file: found.file,
-                            index,
-                        })
-                }
-                "c" | "cpp" => !has("static"),
-                _ => !has("private") && !name.starts_with(['_', '#']),
-            };
-        }
-        is_visible
-    }
-
-    fn language(&self, file: FileId) -> &'static str {
-        extract::language(self.sources.view().lang(file)).map_or("", |language| language.name)
     }
 
     /// Returns the number of definitions that one calls.
@@ -487,7 +442,7 @@ pub(super) fn def_of(found: &FoundDefinition) -> DefId {
 }
 
 /// Returns the first decorator, annotation or attribute in the text before a definition that may register it.
-fn mark_in(head: &str) -> Option<String> {
+pub(super) fn mark_in(head: &str) -> Option<String> {
     let marks = head.lines().filter_map(|line| {
         let line = line.trim_start();
         let mark = line.strip_prefix('@').or_else(|| line.strip_prefix("#["))?;
