@@ -1,6 +1,6 @@
 //! Tests `graph` on a repository of Python, Go and TypeScript at several revisions.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in};
 use crate::support::TestRepo;
@@ -1359,4 +1359,244 @@ fn imports_that_cannot_be_resolved_are_counted_by_language() {
     let cycles = graph(&repo, &["cycles"]).expect(2).text();
     assert!(cycles.ends_with("1 not resolved (haskell 1)\n"), "{cycles}");
     graph(&repo, &["importers", "a.c"]).expect(1);
+}
+
+#[test]
+fn hubs_are_used_by_most_files_and_orphans_by_none() {
+    let repo = TestRepo::new(
+        "
+        //- core.py
+        def much(): pass
+        def little(): pass
+        //- one.py
+        from core import much, little
+        much()
+        little()
+        //- two.py
+        from core import much
+        much()
+        much()
+        //- alone.py
+        def lonely(): pass
+        lonely()
+        //- doubtful.py
+        class Door:
+            def close(self): pass
+        //- user.py
+        import core
+        def f(value): value.close()
+        //- notes.md
+        # Notes
+        ",
+    );
+    let hubs = graph(&repo, &["hubs", "--json"]).expect(0).json();
+    let hub = &hubs["results"][0];
+    assert_eq!(
+        (&hub["path"], &hub["used_by"]),
+        (&"core.py".into(), &3.into()),
+        "{hubs}"
+    );
+    let degree = |at: usize| {
+        let one = &hub["definitions"][at];
+        json!([one["id"], one["files"], one["references"]])
+    };
+    assert_eq!(degree(0), json!(["core.py#much", 2, 3]));
+    assert_eq!(degree(1), json!(["core.py#little", 1, 1]));
+    assert_eq!(hubs["total"], 1);
+    let text = graph(&repo, &["orphans"]).expect(0).text();
+    assert_eq!(
+        text,
+        "1 orphan of 6 code files · 1 with candidates (--candidates)\nalone.py\n"
+    );
+    let all = graph(&repo, &["orphans", "--candidates"]).expect(0).text();
+    assert!(all.ends_with("alone.py\ndoubtful.py 1 possible\n"), "{all}");
+    graph(&repo, &["orphans", "-p", "doubtful.py"]).expect(2);
+    graph(&repo, &["orphans", "-p", "core.py"]).expect(1);
+}
+
+#[test]
+fn routes_lead_to_what_answers_them() {
+    let repo = TestRepo::new(
+        "
+        //- app.py
+        @app.route('/items/<int:id>', methods=['GET', 'POST'])
+        def item(id): pass
+
+        @router.get(\"/health\")
+        async def health(): pass
+
+        cache.get('/not/a/route', 1)
+        client.get('/health')
+        //- shop/urls.py
+        from shop import views
+        urlpatterns = [path('cart/', views.cart)]
+        //- shop/views.py
+        def cart(request): pass
+        //- server.js
+        function list(req, res) {}
+        app.get('/users', auth, list)
+        app.post('/users', (req, res) => { res.end() })
+        fetch.get('/users?page=2')
+        //- main.go
+        package main
+        func show(w http.ResponseWriter, r *http.Request) {}
+        func main() {
+            http.HandleFunc(\"GET /go/{id}\", show)
+            r.GET(\"/gin\", show)
+        }
+        //- Users.java
+        package a;
+        @RequestMapping(\"/api\")
+        class Users {
+            @GetMapping(\"/all\")
+            List<User> all() { return null; }
+            @PostMapping
+            void add() {}
+        }
+        //- src/main.rs
+        async fn list() {}
+        async fn create() {}
+        fn main() { Router::new().route(\"/rs\", get(list).post(create)); }
+        //- config/routes.rb
+        Rails.application.routes.draw do
+          get 'about', to: 'pages#about'
+          resources :posts
+        end
+        //- app/controllers/pages_controller.rb
+        class PagesController
+          def about; end
+        end
+        //- app/controllers/posts_controller.rb
+        class PostsController
+          def index; end
+          def show; end
+        end
+        //- Cars.cs
+        [Route(\"api/[controller]\")]
+        public class CarsController {
+            [HttpGet(\"{id}\")]
+            public Car Get(int id) { return null; }
+        }
+        ",
+    );
+    let answer = graph(&repo, &["routes", "--candidates", "--json"]).expect(0).json();
+    let row = |row: &Value| {
+        let handlers = row["handlers"].as_array().unwrap().iter();
+        let handlers: Vec<&str> = handlers.filter_map(|id| id.as_str()?.split('#').nth(1)).collect();
+        let requests = row["requests"].as_array().map_or(0, Vec::len);
+        let [method, route] = ["method", "route"].map(|field| row[field].as_str().unwrap());
+        format!("{method} {route} {} {requests}", handlers.join(" "))
+    };
+    let rows: Vec<String> = answer["results"].as_array().unwrap().iter().map(row).collect();
+    assert_eq!(
+        rows,
+        [
+            "GET /api/Cars/{id} CarsController.Get 0",
+            "GET /api/all Users.all 0",
+            "POST /api Users.add 0",
+            "GET /items/<int:id> item 0",
+            "POST /items/<int:id> item 0",
+            "GET /health health 1",
+            "GET /about PagesController.about 0",
+            "GET /posts PostsController.index 0",
+            "GET /posts/:id PostsController.show 0",
+            "GET /go/{id} show 0",
+            "GET /gin show 0",
+            "GET /users list 1",
+            "POST /users  0",
+            "ANY /cart/ cart 0",
+            "GET /rs list 0",
+            "POST /rs create 0",
+        ]
+    );
+}
+
+/// Each of these functions has no call, but something else may run it.
+#[test]
+fn zeros_of_what_is_registered_or_passed_on_are_doubtful() {
+    let repo = TestRepo::new(
+        "
+        //- app.py
+        @router.post('/items')
+        def create(): pass
+        def passed(): pass
+        def alone(): pass
+        table = [passed]
+        //- base.rb
+        class Base < Outside::Record
+        end
+        //- story.rb
+        class Story < Base
+          def inherited_by_outside; end
+        end
+        class Plain
+          def by_symbol; end
+          def by_nobody; end
+        end
+        run(:by_symbol)
+        //- agent.ex
+        defmodule Agent do
+          @impl true
+          def connect(opts), do: opts
+          def lonely(opts), do: opts
+        end
+        //- meta.lua
+        local M = {}
+        function M.__index(t, k) return k end
+        return M
+        //- response.js
+        const res = Object.create(base);
+        res.get = function (field) { return field; };
+        res.links = function () { return this.get(1); };
+        const users = { get() { return 2; } };
+        ",
+    );
+    for (target, code) in [
+        ("app.py#create", 2),
+        ("app.py#passed", 2),
+        ("app.py#alone", 1),
+        ("story.rb#Story.inherited_by_outside", 2),
+        ("story.rb#Plain.by_symbol", 2),
+        ("story.rb#Plain.by_nobody", 1),
+        ("agent.ex#Agent.connect", 2),
+        ("agent.ex#Agent.lonely", 1),
+        ("meta.lua#M.__index", 2),
+        ("response.js#get", 2),
+    ] {
+        let found = graph(&repo, &["callers", target]);
+        assert_eq!(found.code, code, "{target}: {}", found.text());
+    }
+}
+
+#[test]
+fn a_type_argument_of_scala_calls_apply() {
+    let repo = TestRepo::new(
+        "
+        //- Decoder.scala
+        package a
+        trait Decoder[A] {
+          def decode(text: String): A = parse(text)
+        }
+        object Decoder {
+          def apply[A](implicit instance: Decoder[A]): Decoder[A] = instance
+          val decode: Decoder[Int] = new Decoder[Int] {
+            override def decode(text: String): Int = 1
+          }
+        }
+        //- Use.scala
+        package a
+        class Use {
+          def use = Decoder[Int].decode(\"1\")
+        }
+        ",
+    );
+    let found = graph(&repo, &["callees", "Use.use", "--json"]).expect(0).json();
+    let to = found["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|row| row["to"].as_array().unwrap());
+    let to: Vec<&str> = to.filter_map(Value::as_str).collect();
+    assert!(to.contains(&"Decoder.scala#Decoder.decode"), "{found}");
+    assert!(!to.contains(&"Decoder.scala#Decoder~2.decode"), "{found}");
 }

@@ -17,6 +17,8 @@ pub(crate) enum GraphFacts {
     Flow(FlowFacts),
     Impact(ImpactFacts),
     Unreferenced(UnreferencedFacts),
+    Degrees(DegreeFacts),
+    Routes(RouteFacts),
     Stats(StatsFacts),
     Changes(ChangeFacts),
     Choice(ChoiceFacts),
@@ -121,6 +123,20 @@ pub(crate) struct UnreferencedFacts {
     pub(super) reasons: BTreeMap<&'static str, usize>,
     /// Number of unused ones that a reference could mean.
     pub(super) candidates: usize,
+}
+
+/// The fields of an answer about hubs or orphans.
+#[derive(Debug, Serialize)]
+pub(crate) struct DegreeFacts {
+    pub(super) total: usize,
+    /// Number of files without sure connections that a reference or import could connect with another.
+    pub(super) candidates: usize,
+}
+
+/// The fields of an answer about routes.
+#[derive(Debug, Serialize)]
+pub(crate) struct RouteFacts {
+    pub(super) total: usize,
 }
 
 /// The fields of an answer about all references.

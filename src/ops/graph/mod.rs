@@ -1,6 +1,7 @@
 //! `graph`: relations between definitions and between files: who calls what, what imports what.
 
 mod account;
+mod degrees;
 mod edges;
 mod facts;
 mod files;
@@ -9,6 +10,7 @@ mod impact;
 mod of_file;
 mod places;
 mod relations;
+mod routes;
 mod rows;
 mod since;
 mod unreferenced;
@@ -65,7 +67,7 @@ pub(crate) struct Graph {
     /// Definition: NAME (of up to five), Outer.NAME, an id or PATH:LINE[:COL]; for imports, importers and impact a
     /// file or directory; for impact also A..B
     #[arg(value_parser = path_text())]
-    #[schemars(description = "name, id, path:line; path of imports")]
+    #[schemars(description = "name, id, path:line, path")]
     target: Option<String>,
     /// Definition at the end of a path
     #[arg(value_parser = path_text())]
@@ -139,6 +141,12 @@ enum GraphOp {
     Importers,
     /// Files that import each other
     Cycles,
+    /// Files that most other files use, with the definitions that they refer to
+    Hubs,
+    /// Code files that no other file uses and that use no other file
+    Orphans,
+    /// Routes of web frameworks and what answers them; with candidates also the calls that may request them
+    Routes,
     /// Numbers of references by language and by how they were resolved
     Stats,
     /// Every reference and what it means, one JSON object per line
@@ -297,11 +305,17 @@ impl Graph {
                 "omit --depth and --tests",
             ));
         }
-        let takes_target = !matches!(
+        let is_about_all = matches!(
             self.op,
-            GraphOp::Entrypoints | GraphOp::Unused | GraphOp::Cycles | GraphOp::Stats
+            GraphOp::Entrypoints
+                | GraphOp::Unused
+                | GraphOp::Cycles
+                | GraphOp::Hubs
+                | GraphOp::Orphans
+                | GraphOp::Routes
+                | GraphOp::Stats
         );
-        if let (Some(target), false) = (&self.target, takes_target) {
+        if let (Some(target), true) = (&self.target, is_about_all) {
             return Err(OpError::new(
                 format!("this relation has no target: {target}"),
                 Hint::each(
@@ -316,7 +330,7 @@ impl Graph {
                 Hint::each("use graph path, or omit it", "use op path, or omit it"),
             ));
         }
-        if self.format != Format::Text && matches!(self.op, GraphOp::Entrypoints | GraphOp::Unused | GraphOp::Stats) {
+        if self.format != Format::Text && is_about_all && self.op != GraphOp::Cycles {
             return Err(OpError::new(
                 "this relation has no diagram",
                 Hint::each("omit --format", "omit format"),
@@ -324,13 +338,8 @@ impl Graph {
         }
         let needed = match self.op {
             GraphOp::Path => 2,
-            GraphOp::Imports
-            | GraphOp::Flow
-            | GraphOp::Entrypoints
-            | GraphOp::Unused
-            | GraphOp::Cycles
-            | GraphOp::Stats
-            | GraphOp::Export => 0,
+            GraphOp::Imports | GraphOp::Flow | GraphOp::Export => 0,
+            _ if is_about_all => 0,
             _ => 1,
         };
         let given = usize::from(self.target.is_some()) + usize::from(self.to.is_some());
@@ -372,6 +381,9 @@ impl Lookup<'_> {
             (GraphOp::Unused, _) => self.unused(),
             (GraphOp::Imports | GraphOp::Importers, _) => self.imports(),
             (GraphOp::Cycles, _) => self.cycles(),
+            (GraphOp::Hubs, _) => self.hubs(),
+            (GraphOp::Orphans, _) => self.orphans(),
+            (GraphOp::Routes, _) => self.routes(),
             (GraphOp::Stats, _) => self.stats(),
             _ => Err(OpError::failed("export is only a command")),
         }

@@ -6,8 +6,10 @@ use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::degrees::DegreeOut;
 use super::flow::FlowOut;
 use super::impact::TestOut;
+use super::routes::RouteOut;
 use super::unreferenced::UnreferencedOut;
 use super::{Format, ReachedOut};
 use crate::ops::grouped::Grouped;
@@ -29,6 +31,8 @@ pub(crate) enum GraphRow {
     Reached(ReachedOut),
     Flow(FlowOut),
     Unreferenced(UnreferencedOut),
+    Degree(DegreeOut),
+    Route(RouteOut),
     Test(TestOut),
     Changed(ChangedOut),
     /// A row that a diagram shows.
@@ -127,6 +131,8 @@ impl Row for GraphRow {
             Self::Reached(reached) => reached.render(out),
             Self::Flow(called) => called.render(out),
             Self::Unreferenced(definition) => definition.render(out),
+            Self::Degree(file) => file.render(out),
+            Self::Route(route) => route.render(out),
             Self::Test(test) => test.render(out),
             Self::Changed(changed) => changed.render(out),
             Self::Drawn(_) => {}

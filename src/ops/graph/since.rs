@@ -21,11 +21,11 @@ impl Graph {
     pub(super) fn compared(&self, ask: &Ask<'_>, since: &str) -> Result<PageOf<Self>> {
         if matches!(
             self.op,
-            GraphOp::Impact | GraphOp::Path | GraphOp::Flow | GraphOp::Stats | GraphOp::Export
+            GraphOp::Hubs | GraphOp::Impact | GraphOp::Path | GraphOp::Flow | GraphOp::Stats | GraphOp::Export
         ) {
             return Err(OpError::new(
                 "since cannot be used with this relation",
-                "use it with callers, callees, refs, implementations, imports, importers, cycles, entrypoints or unused",
+                "use it with callers, callees, refs, implementations, imports, importers, cycles, orphans, entrypoints or unused",
             ));
         }
         let about = About {
