@@ -20,16 +20,16 @@ const NAMES: &[&str] = &[
     "id_dsa",
     "id_ecdsa",
     "id_ed25519",
-    "credentials.json",
     "application_default_credentials.json",
     "kubeconfig",
     "client_secret.json",
     "service-account.json",
-    "secrets.yml",
-    "secrets.yaml",
     "master.key",
     ".terraformrc",
 ];
+/// Names of data files that contain secrets, without the extension, and the extensions.
+const STEMS: &[&str] = &["credentials", "secrets", "secret"];
+const DATA: &[&str] = &["json", "yml", "yaml", "toml", "ini", "properties", "xml", "env", "txt"];
 /// Path suffixes of files that contain secrets: a directory and a file name.
 const BELOW: &[&str] = &[
     ".aws/credentials",
@@ -72,6 +72,9 @@ pub fn is_credential(path: &[u8]) -> bool {
     }
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_named = NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let is_data = name
+        .split_once('.')
+        .is_some_and(|(stem, ending)| STEMS.contains(&stem) && DATA.contains(&ending));
     let is_env = name
         .strip_prefix(".env.")
         .is_some_and(|rest| !SAMPLES.iter().any(|sample| rest.ends_with(sample)));
@@ -79,7 +82,7 @@ pub fn is_credential(path: &[u8]) -> bool {
         path.strip_suffix(known)
             .is_some_and(|before| before.is_empty() || before.ends_with('/'))
     };
-    is_named || is_env || BELOW.iter().any(|known| is_below(known))
+    is_named || is_data || is_env || BELOW.iter().any(|known| is_below(known))
 }
 
 #[cfg(test)]
@@ -101,6 +104,8 @@ mod tests {
             "home/.kube/config.old",
             "deploy/kubeconfig",
             "vpn/home.ovpn",
+            "credentials.json",
+            "config/secrets.toml.bak",
         ] {
             assert!(is_credential(path.as_bytes()), "{path}");
         }
@@ -109,6 +114,8 @@ mod tests {
             "src/env.rs",
             "docs/keys.md",
             "aws/credentials.md",
+            "src/credentials.py",
+            "docs/secrets.md",
             "a.aws/credentials",
             "key.rs",
             "notes.bak",

@@ -10,7 +10,7 @@ use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::globals::ATTRIBUTE;
 use super::resolve::{Exports, Linker, MAX_CANDIDATES, MAX_DEPTH, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Globals, ReferenceKind, Value, language, profile};
+use crate::extract::{BindingKind, Definition, DefinitionKind, Globals, ReferenceKind, Value, language, profile};
 use crate::index::lexical::{LexicalError, for_each_term};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
@@ -158,7 +158,7 @@ impl Linker<'_> {
     /// Returns the references inside a definition and the blocks that implement it.
     pub fn uses(&self, of: DefId) -> Vec<Site> {
         let mut sites = Vec::new();
-        let parts = self.same_function(of).into_iter();
+        let parts = self.same_in_scope(of).into_iter();
         for part in parts.flat_map(|part| self.parts_of(part, MAX_DEPTH)) {
             let Some(facts) = self.facts(part.file) else { continue };
             let definition = &facts.definitions[part.index as usize];
@@ -231,7 +231,7 @@ impl Linker<'_> {
             return Vec::new();
         };
         if !facts.definitions[of.index as usize].kind.is_type() {
-            return self.same_function(of);
+            return self.same_in_scope(of);
         }
         let inner = facts.children(of.index).iter().copied();
         inner
@@ -350,28 +350,37 @@ impl Linker<'_> {
         } else if is_constructor(&facts, of.index) {
             all.extend(definition.container.map(|container| facts.def(container)));
         }
-        all.extend(self.same_function(of).into_iter().filter(|other| *other != of));
+        all.extend(self.same_in_scope(of).into_iter().filter(|other| *other != of));
         if facts.is_prototype(of.index) {
             all.extend(self.bodies_of(vec![of]).into_iter().filter(|body| *body != of));
         }
         all
     }
 
-    /// Returns the parts of one function: in Python, the functions of one name in one scope are its overloads, accessors
+    /// Returns the parts of one definition: in Python, the functions of one name in one scope are its overloads, accessors
     /// or alternatives; in Go, those in files of which a build takes one. References mean the first of them.
-    fn same_function(&self, of: DefId) -> Vec<DefId> {
+    fn same_in_scope(&self, of: DefId) -> Vec<DefId> {
         let Some(facts) = self.facts(of.file) else {
             return vec![of];
         };
         let definition = &facts.definitions[of.index as usize];
         match facts.family {
-            _ if !definition.kind.is_callable() => return vec![of],
-            Family::Python => {}
-            Family::Go if definition.qualifier.is_none() && definition.name != "init" => {
+            Family::Python if definition.kind.is_callable() => {}
+            Family::Go if definition.container.is_none() && definition.name != "init" => {
                 let package = self.links.environment.package_of(self, &facts).unwrap_or_default();
-                let mut parts = self.at_top(&package, &definition.name);
-                let is_callable = |of: &DefId| self.definition(*of).is_some_and(|of| of.kind.is_callable());
-                parts.retain(|other| *other == of || is_callable(other));
+                let mut parts = match definition.qualifier {
+                    None => self.at_top(&package, &definition.name),
+                    Some(_) => self.named(Family::Go, &definition.name),
+                };
+                let is_same = |other: &DefId| {
+                    let kinds = |other: &Definition| (other.kind.is_callable(), other.qualifier.clone());
+                    let is_like = self
+                        .definition(*other)
+                        .is_some_and(|other| kinds(&other) == kinds(definition));
+                    is_like && package.contains(&other.file)
+                };
+                parts.retain(|other| *other == of || is_same(other));
+                parts.truncate(MAX_PARTS);
                 return parts;
             }
             _ => return vec![of],

@@ -1127,3 +1127,93 @@ fn a_crate_name_with_two_meanings_is_a_candidate() {
         assert!(text(&repo, &format!("{other}/src/lib.rs")).contains("x::total()"));
     }
 }
+
+#[test]
+fn twins_of_go_are_renamed_together() {
+    let repo = TestRepo::new(
+        "
+        //- go.mod
+        module x
+        //- a/full.go
+        //go:build !small
+
+        package a
+
+        const Kind = 1
+
+        type Box struct{}
+
+        func (b Box) Open() int { return Kind }
+        //- a/small.go
+        //go:build small
+
+        package a
+
+        const Kind = 2
+
+        type Box struct{}
+
+        func (b Box) Open() int { return Kind }
+        //- a/use.go
+        package a
+
+        func Use(b Box) int { return b.Open() + Kind }
+        ",
+    );
+    for (target, new) in [
+        ("a/full.go#Kind", "Sort"),
+        ("a/small.go#Box", "Crate"),
+        ("a/full.go#Crate.Open", "Lift"),
+    ] {
+        let answer = applied(&repo, &[target, new]);
+        assert_eq!(
+            answer["definitions"].as_array().map(Vec::len),
+            Some(2),
+            "{target}: {answer}"
+        );
+        repo.commit(new);
+    }
+    let text = |path: &str| String::from_utf8(repo.read(path)).unwrap();
+    for path in ["a/full.go", "a/small.go"] {
+        let text = text(path);
+        assert!(
+            !text.contains("Kind") && !text.contains("Box") && !text.contains("Open"),
+            "{text}"
+        );
+    }
+    assert!(text("a/use.go").contains("func Use(b Crate) int { return b.Lift() + Sort }"));
+}
+
+/// What a macro, annotation or decorator reads from a string can be the name.
+#[test]
+fn strings_in_marks_are_candidates() {
+    let repo = TestRepo::new(
+        "
+        //- src/lib.rs
+        pub struct Opts {
+            #[arg(long)]
+            pub fixed: bool,
+            #[arg(long, conflicts_with_all(&[\"fixed\", \"other\"]))]
+            pub regex: bool,
+        }
+        pub fn text() -> &'static str { \"fixed\" }
+        //- ATest.java
+        class ATest {
+            static Object names() { return null; }
+            @MethodSource(\"names\")
+            void test() {}
+        }
+        ",
+    );
+    let rows = |target: &str| {
+        let answer: Value = serde_json::from_str(&rename(&repo, &[target, "renamed", "--json"]).text()).unwrap();
+        let rows = answer["results"].as_array().unwrap().clone();
+        let row = |row: &Value| format!("{} {}", row["kind"].as_str().unwrap_or_default(), row["line"]);
+        rows.iter()
+            .map(row)
+            .filter(|row| !row.starts_with("change"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rows("src/lib.rs#Opts.fixed"), ["candidate 4", "mention 7"]);
+    assert_eq!(rows("ATest.java#ATest.names"), ["candidate 3"]);
+}

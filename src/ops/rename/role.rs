@@ -163,7 +163,7 @@ impl<'a> Subject<'a> {
             WordKind::String if self.is_in_definition(&place) || self.is_script() && self.is_member => {
                 return candidate("string");
             }
-            WordKind::String => return Role::Mention(place.because("string")),
+            WordKind::String => return self.string(place, bytes),
             WordKind::Exported => return self.at_scope(place, bytes),
             WordKind::Label if self.is_member => return candidate("argument"),
             WordKind::Label => return Role::Other,
@@ -272,11 +272,23 @@ impl<'a> Subject<'a> {
         is_variable && place.file == self.of.file && self.definition.range.contains(place.range)
     }
 
+    /// Returns the role of a string: what a mark in front of a definition reads can mean a name.
+    fn string(&self, place: Place, bytes: &[u8]) -> Role {
+        let (start, end) = (place.range.start as usize, place.range.end as usize);
+        let is_quote = |byte: Option<&u8>| matches!(byte, Some(b'"' | b'\''));
+        let is_whole = is_quote(bytes.get(start.wrapping_sub(1))) && is_quote(bytes.get(end));
+        if is_whole && is_in_mark(&bytes[..start - 1]) {
+            Role::Candidate(place.because("string"))
+        } else {
+            Role::Mention(place.because("string"))
+        }
+    }
+
     /// Returns the role of a string that names something of its scope: in `__all__`, or in a format string.
     fn at_scope(&self, place: Place, bytes: &[u8]) -> Role {
         let is_format = bytes.get((place.range.start as usize).wrapping_sub(1)) == Some(&b'{');
         if place.kind == WordKind::String && !is_format {
-            return Role::Mention(place.because("string"));
+            return self.string(place, bytes);
         }
         let targets = self
             .linker
@@ -290,6 +302,29 @@ impl<'a> Subject<'a> {
             _ => Role::Candidate(place.because("export")),
         }
     }
+}
+
+/// Returns true if a text ends inside an attribute, annotation or decorator: `#[arg(requires = `, `@Source(`.
+fn is_in_mark(before: &[u8]) -> bool {
+    const MAX_MARK: usize = 2 << 10;
+    let mut depth = 0usize;
+    for (at, byte) in before.iter().enumerate().rev().take(MAX_MARK) {
+        match byte {
+            b')' | b']' => depth += 1,
+            b'(' | b'[' if depth > 0 => depth -= 1,
+            b'[' if before[..at].ends_with(b"#") || before[..at].ends_with(b"#!") => return true,
+            b'(' => {
+                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+                let start = before[..at].iter().rposition(|byte| !is_name(byte));
+                if start.is_some_and(|start| before[start] == b'@') {
+                    return true;
+                }
+            }
+            b';' | b'{' | b'}' if depth == 0 => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns true if a name is followed by another segment of a path, or by the names that are imported from it.

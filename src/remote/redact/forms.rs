@@ -42,6 +42,7 @@ github_pat_  \w  40,
 gl(?:pat|ptt|rt|dt|soat|ft|imt|cbt|agent)-  \w-  20,
 ATATT3|ATBB  \w=-  28,
 npm_|cio|hf_|r8_|ntn_  A-Za-z0-9  30,
+fw_  A-Za-z0-9  24,
 pypi-  \w-  32,
 rubygems_  a-f0-9  48
 dckr_(?:pat|oat)_  \w-  20,

@@ -117,6 +117,7 @@ fn imports_of_one_name_take_time_in_proportion() {
         let lines = (0..N_IMPORTS).map(|at| line.replace('$', &at.to_string()));
         format!("{start}{}{end}", lines.collect::<String>())
     };
+    let uses = "m()\n".repeat(N_IMPORTS);
     let files = [
         ("a.rs", repeated("", "use a::b$ as a;\n", "")),
         ("b.rs", repeated("use a::{\n", "a,\n", "};\n")),
@@ -135,11 +136,19 @@ fn imports_of_one_name_take_time_in_proportion() {
         ),
         (
             "a.scala",
-            repeated("", "import a$.b.A._\nimport a.A\n", "class B { def m = m }\n"),
+            repeated(
+                "",
+                "import a$.b.A._\nimport a.A\n",
+                &format!("class B {{ def m = {{\n{uses}}} }}\n"),
+            ),
         ),
         (
             "b.scala",
-            repeated("class B { def m = {\n", "import a$.b.A._\nimport a.A\n", "m } }\n"),
+            repeated(
+                "class B { def m = {\n",
+                "import a$.b.A._\nimport a.A\n",
+                &format!("{uses}}} }}\n"),
+            ),
         ),
         ("a.py", repeated("", "from a import b$ as a\n", "")),
         ("b.py", repeated("from a import (\n", "a,\n", ")\n")),
