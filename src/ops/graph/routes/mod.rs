@@ -491,7 +491,7 @@ impl Reading<'_> {
     fn handler(&self, part: &[u8]) -> Option<Handler> {
         let marks = FUNCTIONS.iter().find(|(language, _)| *language == self.language);
         let is_there = |mark: &&str| memchr::memmem::find(part, mark.as_bytes()).is_some();
-        if marks.is_some_and(|(_, marks)| marks.iter().any(|mark| is_there(&mark))) {
+        if marks.is_some_and(|(_, marks)| marks.iter().any(is_there)) {
             return Some(Handler::Inline);
         }
         let linker = self.linker;

@@ -198,7 +198,7 @@ pub(super) fn prefixes(bytes: &[u8]) -> HashMap<String, String> {
             .rsplit(' ')
             .next()
             .unwrap_or_default();
-        if let Some((_, prefix)) = mark.and_then(|at| strings(value[at..].as_bytes()).first().copied()) {
+        if let Some((_, prefix)) = mark.and_then(|at| strings(&value.as_bytes()[at..]).first().copied()) {
             found.insert(name.to_owned(), prefix.to_owned());
         }
     }
