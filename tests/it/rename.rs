@@ -1143,7 +1143,7 @@ fn twins_of_go_are_renamed_together() {
 
         type Box struct{}
 
-        func (b Box) Open() int { return Kind }
+        func (b Box) Height() int { return Kind }
         //- a/small.go
         //go:build small
 
@@ -1153,17 +1153,17 @@ fn twins_of_go_are_renamed_together() {
 
         type Box struct{}
 
-        func (b Box) Open() int { return Kind }
+        func (b Box) Height() int { return Kind }
         //- a/use.go
         package a
 
-        func Use(b Box) int { return b.Open() + Kind }
+        func Use(b Box) int { return b.Height() + Kind }
         ",
     );
     for (target, new) in [
         ("a/full.go#Kind", "Sort"),
         ("a/small.go#Box", "Crate"),
-        ("a/full.go#Crate.Open", "Lift"),
+        ("a/full.go#Crate.Height", "Depth"),
     ] {
         let answer = applied(&repo, &[target, new]);
         assert_eq!(
@@ -1177,11 +1177,11 @@ fn twins_of_go_are_renamed_together() {
     for path in ["a/full.go", "a/small.go"] {
         let text = text(path);
         assert!(
-            !text.contains("Kind") && !text.contains("Box") && !text.contains("Open"),
+            !text.contains("Kind") && !text.contains("Box") && !text.contains("Height"),
             "{text}"
         );
     }
-    assert!(text("a/use.go").contains("func Use(b Crate) int { return b.Lift() + Sort }"));
+    assert!(text("a/use.go").contains("func Use(b Crate) int { return b.Depth() + Sort }"));
 }
 
 /// What a macro, annotation or decorator reads from a string can be the name.
