@@ -63,9 +63,7 @@ impl SymbolDelta {
         let file = |of: &'a Option<(RepoPath, FileShapes)>| of.as_ref().map(|(_, file)| file);
         (file(&pairs[old].old), file(&pairs[new].new))
     }
-}
 
-impl SymbolDelta {
     /// Returns true if code outside of the repository can name the old or the new version of the definition.
     pub fn is_public(&self, pairs: &[FilePair]) -> bool {
         let (old, new) = self.files(pairs);

@@ -27,7 +27,7 @@ struct Source {
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The index among all definitions of the version.
-    index: u32,
+    pub(super) index: u32,
     /// The name without a qualifier.
     pub name: String,
     /// The qualified name: `Parser.parse`.
@@ -77,11 +77,6 @@ impl Prints {
 }
 
 impl Shape {
-    /// Returns the index among all definitions of the version.
-    pub(super) fn index(&self) -> u32 {
-        self.index
-    }
-
     /// Returns the qualified name, and the index among the definitions of that name in the file.
     pub fn numbered_name(&self) -> (&str, u32) {
         (&self.qualified, self.nth)

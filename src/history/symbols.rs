@@ -199,7 +199,7 @@ impl FileShapes {
         let definitions = &self.found.definitions;
         let exported = || self.exported.get_or_init(|| exported_words(&self.bytes));
         let exports = |index: u32| exported().contains(definitions[index as usize].name.as_bytes());
-        is_visible_outside(self.found.lang, &self.bytes, definitions, shape.index(), exports)
+        is_visible_outside(self.found.lang, &self.bytes, definitions, shape.index, exports)
     }
 
     /// Returns a definition with this qualified name that has no history of its own.

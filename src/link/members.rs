@@ -324,8 +324,10 @@ impl Linker<'_> {
         let mut own = Vec::new();
         for part in &parts {
             let Some(facts) = self.facts(part.file) else { continue };
-            let namesakes = facts.named(name);
-            let children = namesakes.iter().filter(|&&index| facts.is_member(index, part.index));
+            let children = facts
+                .named(name)
+                .iter()
+                .filter(|&&index| facts.is_member(index, part.index));
             own.extend(children.map(|&index| facts.def(index)));
         }
         own.extend(self.outside_members(of, name));

@@ -26,8 +26,8 @@ pub struct Usage {
 #[derive(Clone, Debug, Default)]
 pub struct Usages {
     of: HashMap<DefId, Usage>,
-    /// Pairs of files of which the first has a sure reference or import of a definition in the second.
-    between: HashSet<(FileId, FileId)>,
+    /// Pairs of different files of which the first has a sure reference to a definition in the second.
+    between: Vec<(FileId, FileId)>,
 }
 
 impl Usages {
@@ -70,6 +70,7 @@ impl Linker<'_> {
 
     fn usages_in(&self, file: FileId) -> Usages {
         let mut usages = Usages::default();
+        let mut others: HashSet<FileId> = HashSet::new();
         let Some(facts) = self.facts(file) else { return usages };
         // References that may mean any definition of a name are counted by name, as both can be many.
         let mut by_name: HashMap<&str, u32> = HashMap::new();
@@ -86,8 +87,7 @@ impl Linker<'_> {
             }
             let link = self.link(&facts, index);
             if link.tier.is_sure() {
-                let others = link.targets.iter().filter(|target| target.file != file);
-                usages.between.extend(others.map(|target| (file, target.file)));
+                others.extend(link.targets.iter().map(|target| target.file));
             }
             // An import is no use, but one that is not resolved can give a definition another name.
             if reference.kind == ReferenceKind::Import && link.tier != Tier::Named {
@@ -121,6 +121,8 @@ impl Linker<'_> {
                 }
             }
         }
+        others.remove(&file);
+        usages.between = others.into_iter().map(|other| (file, other)).collect();
         for (name, n) in by_name {
             for of in self.named(facts.family, name) {
                 let n_inside = from_inside.get(&of).copied().unwrap_or_default();
@@ -174,7 +176,11 @@ impl Linker<'_> {
                     return true;
                 }
                 let bases = syms.iter().filter_map(Sym::definition);
-                open.extend(bases.filter(|base| seen.len() < MAX_CANDIDATES && seen.insert(*base)));
+                open.extend(bases.filter(|base| seen.insert(*base)));
+            }
+            // Of so many types, one may.
+            if seen.len() > MAX_CANDIDATES {
+                return true;
             }
         }
         false
