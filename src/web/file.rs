@@ -145,12 +145,12 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
 }
 
 /// Writes text with its comments, strings and reserved words.
-struct Paint<'a, I: Iterator<Item = Span>> {
+struct Paint<'a> {
     bytes: &'a [u8],
-    spans: std::iter::Peekable<I>,
+    spans: std::iter::Peekable<std::vec::IntoIter<Span>>,
 }
 
-impl<I: Iterator<Item = Span>> Paint<'_, I> {
+impl Paint<'_> {
     /// Writes a part behind those written before.
     fn between(&mut self, part: std::ops::Range<usize>, text: &mut String) {
         let mut at = part.start;

@@ -96,7 +96,10 @@ impl Lookup<'_> {
         files.retain(|file| used_by(file) > 0);
         files.sort_by_key(|file| (std::cmp::Reverse(used_by(file)), *file));
         let line = format!("{} that other files use", count(files.len(), "file"));
-        self.degree_page(&degrees, &files, 0, line)
+        // Without a certain connection, there can be possible ones.
+        let has_doubt = |file: &FileId| files.is_empty() && self.possible(&degrees, *file) > 0;
+        let n_possible = self.wanted_files().iter().filter(|file| has_doubt(file)).count();
+        self.degree_page(&degrees, &files, n_possible, line)
     }
 
     /// Lists the files with code that no other file uses and that use no other file.

@@ -25,7 +25,7 @@ impl Graph {
         ) {
             return Err(OpError::new(
                 "since cannot be used with this relation",
-                "use it with callers, callees, refs, implementations, imports, importers, cycles, orphans, entrypoints or unused",
+                "use it with callers, callees, refs, implementations, imports, importers, cycles, orphans, routes, entrypoints or unused",
             ));
         }
         let about = About {

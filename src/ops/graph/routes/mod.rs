@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use self::text::{
-    IN_LISTS, METHODS, VERBS, action, arguments, first_path, fits, is_named_like_a_route, is_verb, joined, method_of,
-    methods, prefixes, strings,
+    IN_LISTS, VERBS, action, arguments, first_path, fits, is_named_like_a_route, is_verb, joined, method_of, methods,
+    prefixes, strings,
 };
 use super::Lookup;
 use super::facts::{GraphFacts, RouteFacts};
@@ -227,10 +227,12 @@ impl Lookup<'_> {
         let facts = RouteFacts { total: n_routes };
         let mut page = self.page(rows, n_routes, GraphFacts::Routes(facts));
         page.head = Recorded::of(|out| out.whole_line(&line));
-        page.notes.push(
+        let note = if n_routes == 0 {
+            "there can be routes in forms that are not recognised"
+        } else {
             "paths are as written at each route: prefixes of blueprints, groups and mounted routers are not added"
-                .to_owned(),
-        );
+        };
+        page.notes.push(note.to_owned());
         Ok(page)
     }
 
@@ -436,7 +438,7 @@ impl Reading<'_> {
 
     /// Returns the method that another annotation of a definition names.
     fn method_beside(&self, definition: &Definition) -> Option<String> {
-        let is_method = |name: &str| METHODS.contains(&name);
+        let is_method = |name: &str| is_verb(name) && name.bytes().all(|byte| byte.is_ascii_uppercase());
         let mut beside = self.marks_of(definition).iter().filter(|mark| is_method(&mark.name));
         beside.next().map(|mark| mark.name.clone())
     }

@@ -9,8 +9,6 @@ const MAX_PATH: usize = 512;
 /// Names of functions, decorators and annotations for one method of HTTP. The method is the name in upper case, without
 /// `Http`, `Map` and `Mapping` around it.
 pub(super) const VERBS: &[&str] = &["get", "post", "put", "patch", "delete", "head", "options"];
-/// Methods of HTTP as they are written.
-pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 /// Names for any method, or for those in the arguments.
 const ANY: &[&str] = &[
     "all",
@@ -69,7 +67,7 @@ pub(super) fn is_verb(name: &str) -> bool {
 }
 
 /// Returns the name without what frameworks add to the method.
-pub(super) fn bare(name: &str) -> &str {
+fn bare(name: &str) -> &str {
     let name = name
         .strip_prefix("Http")
         .or_else(|| name.strip_prefix("Map"))
@@ -90,13 +88,13 @@ pub(super) fn methods(method: String, arguments: &[u8]) -> Vec<String> {
     let at = memchr::memmem::find(arguments, b"method").filter(|_| method == "ANY");
     let Some(at) = at else { return vec![method] };
     let words = arguments[at..].split(|byte| !byte.is_ascii_uppercase());
-    let named: BTreeSet<&str> = words
-        .filter_map(|word| METHODS.iter().copied().find(|known| known.as_bytes() == word))
-        .collect();
+    let is_method = |word: &&[u8]| VERBS.iter().any(|verb| verb.as_bytes().eq_ignore_ascii_case(word));
+    let named: BTreeSet<&[u8]> = words.filter(is_method).collect();
     if named.is_empty() {
         vec![method]
     } else {
-        named.into_iter().map(str::to_owned).collect()
+        let text = |word| String::from_utf8_lossy(word).into_owned();
+        named.into_iter().map(text).collect()
     }
 }
 
