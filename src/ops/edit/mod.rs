@@ -110,8 +110,10 @@ impl Op for Edit {
         self.batch().check()?;
         let mut writer = Writer::new(ask, self.dry_run)?;
         let edited = self.edited(&mut writer.files)?;
-        self.check_uses(ask, &edited)?;
-        writer.write(&edited)
+        let missed = self.check_uses(ask, &edited)?;
+        let mut page = writer.write(&edited)?;
+        page.notes.extend(missed);
+        Ok(page)
     }
 }
 

@@ -27,8 +27,8 @@ struct Removal<'a> {
 }
 
 impl Edit {
-    /// Fails if certain references to a removed definition are left.
-    pub(super) fn check_uses(&self, ask: &Ask<'_>, edited: &[Edited]) -> Result<()> {
+    /// Fails if certain references to a removed definition are left. Returns why others may have been missed.
+    pub(super) fn check_uses(&self, ask: &Ask<'_>, edited: &[Edited]) -> Result<Vec<String>> {
         let removes = |operation: &&Operation| operation.op == Verb::Remove;
         let targets: Vec<&str> = self
             .edits
@@ -37,7 +37,7 @@ impl Edit {
             .map(|one| one.target.as_str())
             .collect();
         if self.allow_uses || targets.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let selection = FileSelection::default();
         let about = About {
@@ -62,7 +62,11 @@ impl Edit {
             removal.check(removed)?;
         }
         linker.check()?;
-        Ok(())
+        let provenance = question.provenance();
+        let missed = provenance.incomplete_because().iter();
+        Ok(missed
+            .map(|why| format!("uses were not sought everywhere: {why}"))
+            .collect())
     }
 }
 
