@@ -15,7 +15,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::DefinitionKind;
-use crate::model::RepoPath;
+use crate::model::{CommitId, RepoPath};
 use crate::sidecar::{
     FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, compress, decode, decompress, encode,
 };
@@ -33,7 +33,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// Limit on the number of names per file for which unchanged version pairs are stored.
 const MAX_NAMES: usize = 64;
 
-/// Identifies two versions of a file: a hash of everything that determines their differences.
+/// Identifies two versions of a file by a hash of everything that determines their differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct VersionPair([u8; 16]);
 
@@ -54,6 +54,17 @@ impl VersionPair {
         if let Some((path, _)) = before {
             hasher.update(path.as_bytes());
         }
+        let mut id = [0; 16];
+        hasher.finalize_xof().fill(&mut id);
+        Self(id)
+    }
+
+    /// Identifies the search for the origin of a definition among the files of a commit instead.
+    pub(super) fn of_search(commit: CommitId, key: &SymbolKey) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("codescout origin of a definition");
+        hasher.update(commit.0.as_bytes());
+        hasher.update(&key.nth.to_le_bytes());
+        hasher.update(key.name.as_bytes());
         let mut id = [0; 16];
         hasher.finalize_xof().fill(&mut id);
         Self(id)

@@ -396,19 +396,19 @@ impl<'a> SymbolTracer<'a> {
                 kept => return Ok(kept.map_or_else(Vec::new, |kept| kept.records)),
             }
         }
-        let files = self.files_at(commit, touched)?.unwrap_or_default();
+        let (files, _) = self.files_at(commit, touched)?.unwrap_or_default();
         let own = files.into_iter().find(|(other, _)| other == path);
         Ok(own.map_or_else(Vec::new, |(_, file)| file.records))
     }
 
     /// Computes the changes of the definitions of each path in a commit, and searches for moves between the files.
-    /// Returns `None` if the deadline passes.
+    /// Returns `None` if the deadline passes, and `false` if a version is not in the repository.
     fn files_at(
         &mut self,
         commit: u32,
         touched: &[RepoPath],
-    ) -> Result<Option<Vec<(RepoPath, FileRecords)>>, HistoryError> {
-        let mut files = Vec::new();
+    ) -> Result<Option<(Vec<(RepoPath, FileRecords)>, bool)>, HistoryError> {
+        let (mut files, mut is_whole) = (Vec::new(), true);
         for path in touched.iter().filter(|path| is_traced(path)) {
             if self.ctx.is_late() {
                 self.unsettled.insert(commit);
@@ -421,23 +421,35 @@ impl<'a> SymbolTracer<'a> {
                 continue;
             };
             let file = self.file_records(path, &change, touched.len() > 1)?;
+            is_whole &= file.is_some();
             files.extend(file.map(|file| (path.clone(), file)));
         }
         settle(&mut files);
-        Ok(Some(files))
+        Ok(Some((files, is_whole)))
     }
 
     /// Searches the other files of a commit for the origin of an added definition.
     fn settle(&mut self, commit: u32, key: &SymbolKey) -> Result<(), HistoryError> {
-        let touched = self.history.touched(commit)?;
-        if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
-            return Ok(());
-        }
-        let Some(files) = self.files_at(commit, &touched)? else {
-            return Ok(());
+        let search = VersionPair::of_search(self.history.id(commit)?, key);
+        let record = match self.known.get(&key.path, &search) {
+            Some(known) => record_of(&known, key),
+            None => {
+                let touched = self.history.touched(commit)?;
+                if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
+                    return Ok(());
+                }
+                let Some((files, is_whole)) = self.files_at(commit, &touched)? else {
+                    return Ok(());
+                };
+                let own = files.iter().find(|(path, _)| *path == key.path);
+                let record = own.and_then(|(_, file)| record_of(&file.records, key));
+                if is_whole {
+                    let found = record.iter().cloned().collect();
+                    self.known.add(&key.path, search, Rc::new(found));
+                }
+                record
+            }
         };
-        let own = files.iter().find(|(path, _)| *path == key.path);
-        let record = own.and_then(|(_, file)| record_of(&file.records, key));
         self.records
             .extend(record.map(|record| ((commit, key.clone()), record)));
         Ok(())

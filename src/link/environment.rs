@@ -93,6 +93,8 @@ pub(super) struct Environment {
     dependencies: HashSet<String>,
     /// The folders with a project file of C# or a package of Swift.
     projects: HashSet<String>,
+    /// True if a file has code of Objective-C.
+    pub(super) has_objective_c: bool,
     /// The manifests that cannot be read or parsed.
     pub(super) broken: Vec<String>,
     /// Packages that were looked up: Java packages by name, and those of Go by folder and package clause.
@@ -119,6 +121,7 @@ impl Environment {
             if name.ends_with(".csproj") || name == "Package.swift" {
                 environment.projects.insert(folder.to_owned());
             }
+            environment.has_objective_c |= name.ends_with(".m") || name.ends_with(".mm");
             environment.folders.entry(folder.to_owned()).or_default().push(id);
             environment.paths.push(path.clone());
             environment.files.insert(path, id);

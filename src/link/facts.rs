@@ -383,6 +383,13 @@ impl Facts {
         Some(self.bindings[binding as usize].scope)
     }
 
+    /// Returns the block in which a method of Ruby is defined, whose caller decides what it is a member of.
+    pub(super) fn block_of(&self, definition: u32) -> Option<ByteRange> {
+        let binding = &self.bindings[self.binding_of(definition)? as usize];
+        let is_in_block = self.globals() == Globals::Constants && binding.kind == BindingKind::Definition;
+        (is_in_block && binding.value != Value::None).then_some(binding.scope)
+    }
+
     /// Returns the values that a function returns.
     pub(super) fn returns_of(&self, definition: u32) -> &[u32] {
         self.returns.get(&definition).map_or(&[], Vec::as_slice)

@@ -317,8 +317,15 @@ impl Linker<'_> {
             tier = Tier::Named;
         }
         found.truncate(MAX_CANDIDATES);
-        let syms: Vec<Sym> = found.into_iter().map(Sym::Def).collect();
-        (!syms.is_empty()).then_some(Found { syms, tier })
+        let mut found = Found {
+            syms: found.into_iter().map(Sym::Def).collect(),
+            tier,
+        };
+        // Programs of Swift that are built apart can have types of one name.
+        if facts.globals() == Globals::Modules {
+            self.keep_nearest(facts, &mut found);
+        }
+        (!found.syms.is_empty()).then_some(found)
     }
 
     /// Returns true if a type of C# has type parameters, and a reference type arguments, or both have none.

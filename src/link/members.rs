@@ -337,7 +337,15 @@ impl Linker<'_> {
         if self.facts(of.file).is_some_and(|facts| facts.family == Family::Python) {
             own.truncate(1);
         }
-        let fitting: Vec<DefId> = own.iter().copied().filter(|def| self.fits(*def, usage)).collect();
+        let mut fitting: Vec<DefId> = own.iter().copied().filter(|def| self.fits(*def, usage)).collect();
+        // A protocol of Swift declares what a block that extends it implements.
+        let is_declared = |def: &DefId| {
+            let around = self.type_around(*def).and_then(|around| self.definition(around));
+            around.is_some_and(|around| around.kind == DefinitionKind::Interface)
+        };
+        if parts.len() > 1 && fitting.iter().any(is_declared) {
+            fitting.retain(is_declared);
+        }
         if !fitting.is_empty() {
             return fitting;
         }
@@ -435,6 +443,7 @@ impl Linker<'_> {
         match usage.kind {
             Some(ReferenceKind::Macro) if facts.family == Family::Rust => kind == DefinitionKind::Macro,
             Some(ReferenceKind::Type) if kind == DefinitionKind::Constructor => false,
+            Some(ReferenceKind::Attribute) if facts.family == Family::Java => kind.is_type(),
             _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
             // The type of a callback is no function.
             Some(ReferenceKind::Call) if facts.has_aliases() => {

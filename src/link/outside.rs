@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::facts::{DefId, Facts, Family};
 use super::resolve::{Found, Linker, Sym, Tier};
-use crate::extract::{DefinitionKind, Extensions, Reference, ReferenceKind, Value, languages, profile};
+use crate::extract::{DefinitionKind, Extensions, Globals, Reference, ReferenceKind, Value, languages, profile};
 use crate::model::Lang;
 
 /// The names of the standard library of each language.
@@ -94,6 +94,10 @@ impl Linker<'_> {
             (ReferenceKind::Call, _) if facts.has_aliases() && is_standard() => true,
             // What other files make visible is known.
             (_, Family::Python | Family::Rust | Family::Java | Family::Php | Family::Lua) if is_standard() => true,
+            // Code of Objective-C is not read.
+            _ if facts.globals() == Globals::Modules && self.links.environment.has_objective_c => {
+                is_standard() && !is_defined()
+            }
             _ => (can_name_type || is_standard()) && !is_defined(),
         };
         if is_outside { Found::outside() } else { Found::unknown() }
@@ -121,7 +125,8 @@ impl Linker<'_> {
         let container = definition.container.map(|outer| facts.definitions[outer as usize].kind);
         let is_inside = container.is_some_and(|outer| !outer.is_callable());
         let is_assigned = facts.family == Family::JavaScript && definition.kind == DefinitionKind::Method;
-        let is_member = is_inside || is_assigned || definition.qualifier.is_some() || facts.is_parameter(definition);
+        let is_of_other = definition.qualifier.is_some() || facts.block_of(of.index).is_some();
+        let is_member = is_inside || is_assigned || is_of_other || facts.is_parameter(definition);
         let is_of_type = container.is_some_and(DefinitionKind::is_type);
         let is_possible = match sought {
             Sought::Type => !definition.kind.is_callable() && definition.kind != DefinitionKind::Field,

@@ -480,7 +480,8 @@ impl<'v> Linker<'v> {
             is_lost: false,
         };
         // The object or type that the code belongs to is no mention of the type.
-        if matches!(found.syms.first(), Some(Sym::This(_))) || matches!(reference.name.as_str(), "Self" | "cls") {
+        let is_own_type = reference.receiver == Value::None && matches!(reference.name.as_str(), "Self" | "cls");
+        if matches!(found.syms.first(), Some(Sym::This(_))) || is_own_type && !facts.is_scala() {
             return outside;
         }
         let found = self.of_whole_module(facts, reference, found);
@@ -542,7 +543,9 @@ impl<'v> Linker<'v> {
 
     /// Returns true for a function that takes other numbers of arguments than a call has, as far as they are known.
     fn is_misfit(&self, facts: &Facts, of: DefId, reference: &Reference) -> bool {
-        let has_arity = |target: Arc<Facts>| target.definitions[of.index as usize].arity.is_some();
+        // Values for parameters of C++ can be declared elsewhere.
+        let has_arity =
+            |target: Arc<Facts>| target.family != Family::C && target.definitions[of.index as usize].arity.is_some();
         self.facts(of.file).is_some_and(has_arity)
             && (!self.fits(of, Use::of(reference)) || !self.takes_types(facts, of, reference))
     }
@@ -594,8 +597,14 @@ impl<'v> Linker<'v> {
         for index in chain.into_iter().rev() {
             let question = Question::Reference(facts.file, index);
             found = self.answer(question, || {
-                let found = self.resolve(facts, index, depth);
+                let mut found = self.resolve(facts, index, depth);
                 let reference = &facts.references[index as usize];
+                if found.syms.len() > 1 && facts.is_path_segment(reference) {
+                    self.keep_holders(&mut found);
+                }
+                if found.syms.len() > 1 && facts.family == Family::Java && !facts.is_kotlin() {
+                    self.keep_nearest(facts, &mut found);
+                }
                 if facts.is_scala() {
                     self.without_companion(reference, found, depth)
                 } else {
@@ -604,6 +613,38 @@ impl<'v> Linker<'v> {
             });
         }
         found
+    }
+
+    /// Of an item of Rust and a module or type with one name, a path goes through the latter.
+    fn keep_holders(&self, found: &mut Found) {
+        let is_callable = |sym: &Sym| {
+            let of = sym.definition().and_then(|of| self.definition(of));
+            of.is_some_and(|of| of.kind.is_callable())
+        };
+        if !found.syms.iter().all(is_callable) {
+            found.syms.retain(|sym| !is_callable(sym));
+        }
+    }
+
+    /// Of types with one full name in several files, as in modules that are built apart, keeps those in the file whose
+    /// path is most like that of `facts`.
+    pub(super) fn keep_nearest(&self, facts: &Facts, found: &mut Found) {
+        let file_of_type = |sym: &Sym| {
+            let of = sym.definition()?;
+            let kind = self.definition(of)?.kind;
+            Some(of.file).filter(|_| kind.is_type())
+        };
+        let files: Option<BTreeSet<FileId>> = found.syms.iter().map(file_of_type).collect();
+        let Some(files) = files.filter(|files| files.len() > 1) else {
+            return;
+        };
+        let likeness = |file: FileId| {
+            let path = self.links.environment.path(file);
+            let same = facts.path.split('/').zip(path.split('/'));
+            same.take_while(|(one, other)| one == other).count()
+        };
+        let most = files.into_iter().map(likeness).max();
+        found.syms.retain(|sym| file_of_type(sym).map(likeness) == most);
     }
 
     fn resolve(&self, facts: &Facts, index: u32, depth: u8) -> Found {
@@ -733,7 +774,7 @@ impl<'v> Linker<'v> {
             },
             Base::Outer(_) => match self.content(of, depth) {
                 Some(inner) if of.is_transparent() => self.member(facts, &inner, reference, depth),
-                _ if of.is_undetermined() => Found::unknown(),
+                _ if of.is_undetermined(facts) => Found::unknown(),
                 _ => self.member_outside(facts, reference),
             },
             Base::Outside => self.member_outside(facts, reference),

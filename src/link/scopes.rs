@@ -38,6 +38,7 @@ impl Linker<'_> {
         let lexical = self.lexical(facts, reference, depth);
         let lexical = lexical.map(|found| match facts.globals() {
             Globals::Namespaces => self.as_generic(facts, reference, found),
+            Globals::Modules => self.required(reference, depth, &found).unwrap_or(found),
             _ if facts.is_kotlin() => self.in_extension(facts, reference, found),
             _ if facts.family == Family::Lua => self.held(facts, reference, found, depth),
             _ => found,
@@ -105,6 +106,20 @@ impl Linker<'_> {
             of.is_none_or(|of| self.is_as_generic(facts, of, reference))
         });
         found
+    }
+
+    /// Finds the member that a protocol of Swift requires, if a block that extends the protocol has one with its name.
+    fn required(&self, reference: &Reference, depth: u8, found: &Found) -> Option<Found> {
+        let block = self.type_around(found.syms.first()?.definition()?)?;
+        let protocol = self.extended(self.facts(block.file)?.as_ref(), block.index)?;
+        self.definition(protocol)
+            .filter(|protocol| protocol.kind == DefinitionKind::Interface)?;
+        let members = self.members_for(protocol, &reference.name, Use::of(reference), depth);
+        Some(Found {
+            syms: members.into_iter().map(Sym::Def).collect(),
+            tier: Tier::Own,
+        })
+        .filter(|found| !found.syms.is_empty())
     }
 
     /// A function of Kotlin that extends another type than the function around a call is no more than a candidate.
@@ -233,7 +248,7 @@ impl Linker<'_> {
                 match name {
                     "this" | "self" => scope(Sym::This(of?)),
                     "super" | "base" => scope(Sym::Super(of?)),
-                    "Self" => scope(Sym::Def(of?)),
+                    "Self" if facts.globals() == Globals::Modules => scope(Sym::Def(of?)),
                     _ if name.starts_with('@') => scope(self.assigned_field(of?, name, depth)?),
                     _ => None,
                 }
@@ -327,6 +342,20 @@ impl Linker<'_> {
         if import_size < size {
             return None;
         }
+        if facts.is_kotlin() {
+            // An import hides what the file and its package define.
+            if size == usize::MAX
+                && !facts
+                    .imports_at(&reference.name, Some(reference.range.start))
+                    .1
+                    .is_empty()
+            {
+                return None;
+            }
+            if let Some(found) = self.member_of_extended(facts, reference, size, depth) {
+                return Some(found);
+            }
+        }
         if is_python && import_size < usize::MAX {
             return Some(Found::unknown());
         }
@@ -384,6 +413,10 @@ impl Linker<'_> {
             {
                 continue;
             }
+            let block = facts.block_of(index);
+            if block.is_some_and(|block| at < block.start || block.end <= at) {
+                continue;
+            }
             let has_blocks = matches!(facts.family, Family::JavaScript | Family::Dart | Family::Lua);
             let is_value = !is_member && matches!(definition.kind, DefinitionKind::Method | DefinitionKind::Field);
             let is_hidden = || {
@@ -394,6 +427,7 @@ impl Linker<'_> {
                 continue;
             }
             let size = outer.map_or(usize::MAX, |outer| outer.range.len());
+            let size = block.map_or(size, |block| size.min(block.len()));
             match &mut visible {
                 Some((known, list)) if *known == size => list.push(index),
                 Some((known, _)) if *known < size => {}
@@ -401,6 +435,20 @@ impl Linker<'_> {
             }
         }
         visible
+    }
+
+    /// Finds a member of the type that the function of Kotlin around a reference extends. It hides functions of the file
+    /// that extend the type.
+    fn member_of_extended(&self, facts: &Facts, reference: &Reference, size: usize, depth: u8) -> Option<Found> {
+        let at = reference.range.start;
+        let of = facts.extended_around(at).filter(|_| size == usize::MAX)?;
+        let of = self.bare_name(facts, of, at, depth).syms.first()?.definition()?;
+        let mut members = self.members_for(of, &reference.name, Use::of(reference), depth);
+        members.retain(|of| self.fits(*of, Use::of(reference)));
+        (!members.is_empty()).then(|| Found {
+            syms: members.into_iter().map(Sym::Def).collect(),
+            tier: Tier::Own,
+        })
     }
 
     /// Finds a member that the types around a reference inherit, if members are visible without a receiver. A base of a

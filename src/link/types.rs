@@ -4,7 +4,7 @@ use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::deeper;
-use super::resolve::{Linker, Sym, Tier};
+use super::resolve::{Found, Linker, Sym, Tier};
 use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Literal, Shape, Step, Steps, Value};
 use crate::model::ByteRange;
 use crate::snapshot::FileId;
@@ -184,11 +184,18 @@ impl Ty {
         self
     }
 
-    /// Returns true if nothing is known of the members: the type is `dynamic` or a tuple, of which a part may be meant, or
-    /// has the name of a type parameter, a capital letter and perhaps a digit.
-    pub(super) fn is_undetermined(&self) -> bool {
+    /// Returns true if nothing is known of the members: the type is that of all values, which a condition may narrow down,
+    /// or a tuple, of which a part may be meant, or has the name of a type parameter, a capital letter and perhaps a digit.
+    pub(super) fn is_undetermined(&self, facts: &Facts) -> bool {
         let Base::Outer(name) = &self.base else { return false };
-        if name.eq_ignore_ascii_case("tuple") || name == "dynamic" {
+        let narrows = matches!(
+            facts.family,
+            Family::Python | Family::JavaScript | Family::Php | Family::Dart
+        );
+        if name.eq_ignore_ascii_case("tuple")
+            || matches!(name.as_str(), "dynamic" | "Any" | "any" | "unknown" | "mixed")
+            || narrows && name.eq_ignore_ascii_case("object")
+        {
             return true;
         }
         let mut letters = name.chars();
@@ -205,6 +212,9 @@ impl Linker<'_> {
     pub(super) fn value_of(&self, facts: &Facts, index: u32, steps: Steps, depth: u8) -> Option<Ty> {
         let depth = deeper(depth)?;
         let found = self.resolve_at(facts, index, depth);
+        if found.tier == Tier::Named {
+            return None;
+        }
         let mut steps = steps.iter().peekable();
         let reference = &facts.references[index as usize];
         // Methods that are often derived, and `new` of Ruby.
@@ -481,7 +491,11 @@ impl Linker<'_> {
     /// Returns an instance of the type that a reference names.
     fn named_type(&self, facts: &Facts, index: u32, depth: u8) -> Option<Ty> {
         let depth = deeper(depth)?;
-        let found = self.resolve_at(facts, index, depth);
+        self.instance_of(facts, index, &self.resolve_at(facts, index, depth), depth)
+    }
+
+    /// Returns an instance of the type that was found for a reference.
+    fn instance_of(&self, facts: &Facts, index: u32, found: &Found, depth: u8) -> Option<Ty> {
         let name = &facts.references[index as usize].name;
         match found.syms.first() {
             Some(Sym::Def(def)) => {
@@ -573,7 +587,8 @@ impl Linker<'_> {
     fn base_of(&self, def: DefId, depth: u8) -> Option<Ty> {
         let facts = self.facts(def.file)?;
         let base = *facts.bases(def.index).first()?;
-        self.named_type(&facts, base, depth).map(|of| of.by(Tier::Own))
+        let found = self.resolve_base(&facts, base, depth);
+        self.instance_of(&facts, base, &found, depth).map(|of| of.by(Tier::Own))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parameters of a call that are common to all operations.
 
 use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -200,6 +201,17 @@ impl<'a> Ask<'a> {
                 limit: Some(limit),
                 ..self.common.clone()
             },
+        }
+    }
+
+    /// Returns the same question, which ends after `time` with the part of the history that is read by then.
+    pub(crate) fn hurried(&self, time: Duration) -> Ask<'a> {
+        Ask {
+            call: CallCtx {
+                ctx: self.call.ctx.until(Some(Instant::now() + time)),
+                ..self.call
+            },
+            ..self.at(&self.common.reference)
         }
     }
 

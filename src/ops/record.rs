@@ -31,8 +31,11 @@ pub(crate) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// Opens the recorded history. If the call has a time limit, waits at most `patience` for missing commits.
+    /// Opens the recorded history. If the call has a time limit, waits at most `patience` for missing commits, and not
+    /// beyond its deadline.
     pub(crate) fn of(ask: &'a Ask<'a>, patience: Duration) -> Result<Self> {
+        let left = |deadline: Instant| patience.min(deadline.saturating_duration_since(Instant::now()));
+        let patience = ask.call.ctx.deadline.map_or(patience, left);
         let (opened, recording) = ask.session.history(&ask.common.reference, patience, &ask.call)?;
         let reference = ask.session.checked(&ask.common.reference)?;
         Ok(Self {
@@ -77,6 +80,7 @@ impl<'a> Past<'a> {
     /// Calls `answer` with the data needed to look up targets.
     pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
         let call = &self.ask.call;
+        let ends = call.reading_ends().unwrap_or_else(|| Instant::now() + UNTRACED_TIME);
         let answered = answer(&Targets {
             workspace: &self.ask.session.workspace,
             opened: &self.opened,
@@ -84,9 +88,11 @@ impl<'a> Past<'a> {
             reference: &self.reference,
             definitions: &|name| meant(self.ask, name),
             visibility: self.ask.session.visibility,
-            ctx: call.ctx.until(Some(
-                call.reading_ends().unwrap_or_else(|| Instant::now() + UNTRACED_TIME),
-            )),
+            ctx: call.ctx.until(
+                call.ctx
+                    .deadline
+                    .map_or(Some(ends), |deadline| Some(deadline.min(ends))),
+            ),
         });
         call.ctx.progress.end();
         answered

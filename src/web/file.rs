@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use maud::{Markup, PreEscaped, Render, html};
 
-use super::highlight::{Span, spans};
 use super::url::Target;
-use crate::extract::profile;
+use crate::extract::{Span, profile, spans};
 use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::{DefinitionLink, FileLinks};

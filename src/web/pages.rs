@@ -1,6 +1,7 @@
 //! The pages of a repository. Most show what an operation answers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use maud::{Markup, html};
 use serde::de::DeserializeOwned;
@@ -22,6 +23,9 @@ use crate::session::{OpError, Result};
 
 /// Maximum number of boxes in a column of a picture.
 const MAX_BOXES: usize = 20;
+/// Maximum number of changes on the page of a definition, and the time for reading them. The page with all has more.
+const N_CHANGES: usize = 10;
+const HISTORY_TIME: Duration = Duration::from_millis(10);
 /// Default maximum number of definitions, files and tests of a review.
 const MAX_REVIEWED: usize = 100;
 /// Maximum number of rows of an outline.
@@ -57,7 +61,10 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             "Outline",
             json!({"at": path, "view": target.parameter("view")}),
         ),
-        "history" => simple::<History>(ask, target, "History", json!({"target": id()})),
+        "history" => {
+            let of = if path.is_empty() { ".".to_owned() } else { id() };
+            simple::<History>(ask, target, "History", json!({"target": of}))
+        }
         "blame" => simple::<Blame>(
             ask,
             target,
@@ -294,7 +301,8 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
     // A type has users, but nothing calls it.
     let callers = relation("refs")?;
     let callees = relation("callees").ok();
-    let history = request::<History>(json!({"target": id}))?.run(&ask.limited(10)).ok();
+    let history = request::<History>(json!({"target": id}))?.run(&ask.limited(N_CHANGES).hurried(HISTORY_TIME));
+    let history = history.ok();
     let (path, name) = (&target.place.path, target.parameter("name").unwrap_or_default());
     let users = ends(id, &callers, |edge| edge.from.as_ref());
     let called = callees

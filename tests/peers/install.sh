@@ -1,5 +1,5 @@
-# Sourced by the others: installs peers once. Leaves NODE, CONFORMANCE, CONFORMANCE_NEXT, INSPECTOR and PYTHON, empty where they
-# cannot be had.
+# Sourced by the others: installs peers once. Leaves NODE, CONFORMANCE, CONFORMANCE_NEXT, INSPECTOR, PYTHON, CHROMEDRIVER and AXE,
+# empty where they cannot be had.
 
 PEERS="${PEERS:-/tmp/codescout-peers}"
 mkdir -p "$PEERS"
@@ -25,6 +25,21 @@ install_python() {
     if [ ! -x "$PYTHON" ] || ! "$PYTHON" -c 'import mcp' 2>/dev/null; then
         { python3 -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q 'mcp==2.3.0'; } \
             >/dev/null 2>&1 || PYTHON=
+    fi
+}
+
+install_browser() {
+    AXE="$PEERS/node_modules/axe-core/axe.min.js"
+    if ! command -v chromedriver >/dev/null || ! command -v chromium >/dev/null; then
+        # Debian's packages, where this user may install some.
+        { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } >/dev/null 2>&1
+    fi
+    if [ ! -f "$AXE" ]; then
+        (cd "$PEERS" && npm install --no-fund --no-audit --ignore-scripts --silent axe-core@4) >/dev/null 2>&1
+    fi
+    CHROMEDRIVER=$(command -v chromedriver)
+    if ! command -v chromium >/dev/null || ! command -v python3 >/dev/null || [ ! -f "$AXE" ]; then
+        CHROMEDRIVER=
     fi
 }
 

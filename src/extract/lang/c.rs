@@ -7,7 +7,7 @@ use super::text::{import_of, is_screaming};
 use super::standard::Standard;
 use super::{Language, Profile, Structure, Visibility};
 use crate::extract::rules::{Bound, Grammar, Leaf, Mention, Named, Role, Rule, call, define, on, path, range_of, same, step};
-use crate::extract::types::{BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
+use crate::extract::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Step};
 use crate::extract::walk::{Cx, children, field};
 use crate::model::{ByteRange, Lang};
 
@@ -32,7 +32,10 @@ pub(super) const PROFILE: Profile = Profile {
 };
 
 pub(super) const RULES: &[Rule] = &[
-    on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).ends_functions().role()),
+    on(
+        &["function_definition"],
+        define(DefinitionKind::Function).name_by(function_name).arity_by(arity).ends_functions().role(),
+    ),
     on(
         &["function_definition", "declaration", "field_declaration"],
         Role::Mention(macro_before_function),
@@ -96,10 +99,31 @@ pub(super) fn dig(declarator: Node<'_>) -> Option<Declared<'_>> {
             "parenthesized_declarator" => is_function = false,
             _ => {}
         }
-        let inner = field(node, "declarator");
-        node = inner.or_else(|| children(node).into_iter().find(|child| is_declarator(child.kind())))?;
+        node = inner(node)?;
     }
     None
+}
+
+/// Returns the declarator inside another one.
+fn inner(declarator: Node<'_>) -> Option<Node<'_>> {
+    let named = field(declarator, "declarator");
+    named.or_else(|| children(declarator).into_iter().find(|child| is_declarator(child.kind())))
+}
+
+/// Returns the parameters of the function that a declarator declares.
+fn parameters(declarator: Node<'_>) -> Option<Node<'_>> {
+    let declarators = std::iter::successors(Some(declarator), |outer| inner(*outer));
+    declarators.take(64).find_map(|declarator| field(declarator, "parameters"))
+}
+
+/// Returns the numbers of arguments that a function takes.
+pub(super) fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
+    let mut list = children(field(node, "declarator").and_then(parameters)?);
+    list.retain(|parameter| parameter.kind() != "comment" && cx.text(*parameter) != "void");
+    let is_of_kind = |kind: &'static str| list.iter().filter(move |parameter| parameter.kind().starts_with(kind));
+    let (n_optional, n_variadic) = (is_of_kind("optional_parameter").count(), is_of_kind("variadic_parameter").count());
+    let arity = Arity::new(list.len(), n_optional + n_variadic);
+    Some(if n_variadic > 0 { Arity { most: Arity::MANY, ..arity } } else { arity })
 }
 
 /// Returns the name in `FNAME(first)(void)`, which a macro declares: its last argument. A function cannot return a
@@ -175,22 +199,13 @@ fn function<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
 
 /// Adds the parameters of a declarator.
 pub(super) fn add_parameters<'t>(declarator: Node<'t>, found: &mut Vec<Bound<'t>>) {
-    let mut node = declarator;
-    for _ in 0..64 {
-        if let Some(list) = field(node, "parameters") {
-            for parameter in children(list) {
-                let name = field(parameter, "declarator").and_then(dig).map(|declared| declared.name);
-                let bound = name.map(|name| Bound::new(BindingKind::Parameter, name).of(explicit(parameter)));
-                found.extend(bound);
-                // A value that is not described marks the parameter as one of any number.
-                if parameter.kind() == "variadic_parameter" {
-                    found.push(Bound::new(BindingKind::Parameter, parameter).to(Some(parameter)));
-                }
-            }
-            return;
+    for parameter in parameters(declarator).map(children).unwrap_or_default() {
+        let name = field(parameter, "declarator").and_then(dig).map(|declared| declared.name);
+        found.extend(name.map(|name| Bound::new(BindingKind::Parameter, name).of(explicit(parameter))));
+        // A value that is not described marks the parameter as one of any number.
+        if parameter.kind() == "variadic_parameter" {
+            found.push(Bound::new(BindingKind::Parameter, parameter).to(Some(parameter)));
         }
-        let Some(inner) = field(node, "declarator") else { return };
-        node = inner;
     }
 }
 

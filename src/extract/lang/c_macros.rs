@@ -53,7 +53,7 @@ fn comments_within(define: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the macro in `int ZEXPORT inflate(`, at the start of a line.
+/// Returns the macro in `int ZEXPORT inflate(` or `INLINE App::App(`, at the start of a line.
 fn macro_before_name(line: &[u8]) -> Option<Range<usize>> {
     /// Words that are no type, so that the next word is one.
     const NO_TYPES: [&[u8]; 14] = [
@@ -75,6 +75,10 @@ fn macro_before_name(line: &[u8]) -> Option<Range<usize>> {
     line.first().filter(|byte| is_word_byte(**byte))?;
     let head = &line[..memchr::memchr(b'(', line)?];
     let name = last_word(head).filter(|name| !is_macro(&head[name.clone()]))?;
+    let class = head[..name.start].strip_suffix(b"::").and_then(last_word);
+    if let Some(class) = class.filter(|class| head[class.clone()] == head[name.clone()]) {
+        return last_word(&head[..class.start]).filter(|found| is_macro(&head[found.clone()]));
+    }
     let found = last_word(&head[..name.start]).filter(|found| is_macro(&head[found.clone()]))?;
     let before = &head[..found.start];
     let is_type = before.trim_ascii_end().ends_with(b"*")

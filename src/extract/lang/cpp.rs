@@ -32,7 +32,10 @@ pub(super) const LANGUAGE: Language = Language {
 };
 
 const RULES: &[Rule] = &[
-    on(&["function_definition"], define(DefinitionKind::Function).name_by(function_name).ends_functions().role()),
+    on(
+        &["function_definition"],
+        define(DefinitionKind::Function).name_by(function_name).arity_by(c::arity).ends_functions().role(),
+    ),
     on(&["field_declaration"], define(DefinitionKind::Field).name_by(member_names).role()),
     on(&["class_specifier"], define(DefinitionKind::Class).name_by(specified).role()),
     on(&["struct_specifier"], define(DefinitionKind::Struct).name_by(specified).role()),

@@ -30,6 +30,7 @@ const RULES: &[Rule] = &[
     on(&["unary_operator"], define(DefinitionKind::Constant).name_by(attribute_name).not_local().role()),
     on(&["unary_operator"], Role::Lead(attribute)),
     on(&["unary_operator"], Role::Mention(mentioned_by_operator)),
+    on(&["binary_operator"], Role::Mention(piped)),
     on(&["call"], Role::Import(imported_by_call)),
     on(&["call"], Role::Mention(called)),
     on(&["comment"], Role::Comment),
@@ -211,6 +212,16 @@ fn mentioned_by_operator<'t>(cx: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec
     }
     let call = field(node, "operand").filter(|call| call.kind() == "call" && target(cx, *call) == "behaviour");
     inherit(cx, call.and_then(first_argument), mentions);
+}
+
+/// Adds the call in `value |> name`.
+fn piped<'t>(_: &Cx<'_, 't>, node: Node<'t>, mentions: &mut Vec<Mention>) {
+    let is_pipe = field(node, "operator").is_some_and(|operator| operator.kind() == "|>");
+    let name = field(node, "right").filter(|right| is_pipe && right.kind() == "identifier");
+    mentions.extend(name.map(|name| Mention {
+        n_arguments: Some(1),
+        ..Mention::new(ReferenceKind::Call, range_of(name), ByteRange::default())
+    }));
 }
 
 /// Returns the number in `&name/2`.

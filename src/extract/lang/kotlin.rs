@@ -620,7 +620,10 @@ fn function_name<'t>(cx: &Cx<'_, 't>, node: Node<'t>, names: &mut Vec<Named>) {
 
 fn receiver<'t>(_: &Cx<'_, 't>, node: Node<'t>, name: Node<'t>) -> Option<ByteRange> {
     let receiver = children(node).into_iter().take_while(|child| child.end_byte() < name.end_byte());
-    let receiver = receiver.into_iter().find(|child| child.kind() == "user_type")?;
+    let mut receiver = receiver.into_iter().find(|child| matches!(child.kind(), "user_type" | "nullable_type"))?;
+    if receiver.kind() == "nullable_type" {
+        receiver = child_of_kind(receiver, "user_type")?;
+    }
     child_of_kind(receiver, "identifier").map(range_of)
 }
 

@@ -86,8 +86,12 @@ fn table_of<'t>(cx: &Cx<'_, 't>, value: Node<'t>) -> Node<'t> {
 /// Adds the names of `local a, b = c, d`.
 fn locals<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let assignment = child_of_kind(node, "assignment_statement").unwrap_or(node);
-    let named = pairs(cx, assignment).into_iter();
-    found.extend(named.map(|(name, value)| Bound::new(BindingKind::Local, name).to(value)));
+    let is_in_block = cx.parent_kind() != "chunk";
+    let bound = |(name, value)| {
+        let bound = Bound::new(BindingKind::Local, name).to(value);
+        if is_in_block { bound.after(node) } else { bound }
+    };
+    found.extend(pairs(cx, assignment).into_iter().map(bound));
 }
 
 /// Adds the name of a local function, which its block sees.

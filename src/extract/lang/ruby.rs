@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
     on(SCOPES, Role::Scope),
     on(&["assignment", "operator_assignment"], bind(BindingKind::Local, "left", "", "right")),
     on(PARAMETERS, Role::BindBy(parameters)),
+    on(&["method", "singleton_method", "call"], Role::BindBy(defined_in_block)),
     on(&["exception_variable"], Role::BindBy(first_name)),
     on(&["for"], bind(BindingKind::Local, "pattern", "", "")),
     on(&["parenthesized_statements"], same("")),
@@ -69,6 +70,20 @@ const PARAMETERS: &[&str] = &["block_parameters", "lambda_parameters", "method_p
 fn parameters<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let names = children(node).into_iter().map(|child| field(child, "name").unwrap_or(child));
     found.extend(names.map(|name| Bound::new(BindingKind::Parameter, name)));
+}
+
+/// Adds the names of methods that are defined in a block: the caller of the block decides what they are members of. Their
+/// value is the block.
+fn defined_in_block<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
+    let outer = node.parent().filter(|outer| outer.kind() == "body_statement").and_then(|body| body.parent());
+    let Some(block) = outer.filter(|outer| matches!(outer.kind(), "block" | "do_block")) else { return };
+    let mut names = Vec::new();
+    match node.kind() {
+        "call" => declared_by_call(cx, node, &mut names),
+        _ => method_name(cx, node, &mut names),
+    }
+    let names = names.into_iter().filter(|named| named.kind != Some(DefinitionKind::Test));
+    found.extend(names.map(|named| Bound::new(BindingKind::Definition, node).to(Some(block)).named(named.range)));
 }
 
 fn first_name<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {

@@ -114,7 +114,9 @@ fn property<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let declared = child_of_kind(node, "type_annotation").and_then(type_in);
     match field(pattern, "bound_identifier") {
         Some(name) => {
-            found.push(Bound::new(BindingKind::Local, name).of(declared).to(field(node, "value")));
+            let bound = Bound::new(BindingKind::Local, name).of(declared).to(field(node, "value"));
+            let is_local = node.parent().is_some_and(|outer| outer.kind() == "statements");
+            found.push(if is_local { bound.after(node) } else { bound });
         }
         None => {
             let parts = children(pattern).into_iter().filter_map(|part| part.named_child(0));

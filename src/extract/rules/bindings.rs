@@ -67,6 +67,8 @@ pub(crate) struct Bound<'t> {
     pub(crate) from: u32,
     /// Where the names are visible, if not in the scope of the node.
     pub(crate) scope: Option<ByteRange>,
+    /// Where the name is, if it is a part of the node.
+    pub(crate) range: Option<ByteRange>,
 }
 
 impl<'t> Bound<'t> {
@@ -81,7 +83,14 @@ impl<'t> Bound<'t> {
             has_constants: false,
             from: 0,
             scope: None,
+            range: None,
         }
+    }
+
+    /// Sets the range of the name.
+    pub(crate) fn named(mut self, range: ByteRange) -> Self {
+        self.range = Some(range);
+        self
     }
 
     /// Makes the names visible after `node` only: the value of a declaration does not see them.

@@ -31,6 +31,7 @@ impl<'t> Walker<'_, 't> {
                 has_constants: false,
                 from: 0,
                 scope: None,
+                range: None,
             });
         }
         if let Some(find) = roles.bind_by {
@@ -76,6 +77,9 @@ impl<'t> Walker<'_, 't> {
                 value,
             });
         };
+        if let Some(range) = bound.range {
+            return add(bound.kind, range, value);
+        }
         if matches!(bound.kind, BindingKind::Return | BindingKind::Export) {
             return add(bound.kind, range_of(bound.name), value);
         }

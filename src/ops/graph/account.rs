@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::Lookup;
 use super::unreferenced::mark_in;
 use crate::artifact::SkipReason;
-use crate::extract::{self, DefinitionKind};
+use crate::extract::{self, COMMENT, DefinitionKind, Language, spans};
 use crate::link::{DefId, Linker, Mentions, Site};
 use crate::model::count::count;
+use crate::ops::doubts::with_errors;
 use crate::ops::question::Question;
 use crate::query::{Source, Sources};
 use crate::session::Result;
@@ -55,6 +56,10 @@ pub(super) struct Account {
     pub(super) unknown: usize,
     /// Number of mentions of the name in comments, strings and files that are not parsed.
     pub(super) in_text: usize,
+    /// Number of mentions of the name in code and data that are neither references nor comments: in strings and macros, and
+    /// where the grammar fails; with the number of files with syntax errors. Counted if there are no results.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) unread: usize,
     /// Number of files searched, which contain the name.
     pub(super) searched_files: usize,
     /// Number of files that may contain the name and are excluded by path, language or tests.
@@ -107,7 +112,7 @@ impl Account {
 
     /// Returns the number of references that could be results, or could lead to some.
     pub(super) fn n_possible(&self) -> usize {
-        self.candidates + self.other_candidates + self.as_values + self.of_overridden + self.unknown
+        self.candidates + self.other_candidates + self.as_values + self.of_overridden + self.unknown + self.unread
     }
 
     /// Returns true if there are no certain results, but there could be some.
@@ -154,6 +159,9 @@ impl Account {
         });
         add(self.outside, &|n| format!("{n} outside"));
         add(self.unknown, &|n| format!("{n} unresolved"));
+        add(self.unread, &|n| {
+            format!("{} in strings, macros or unreadable code", count(n, "mention"))
+        });
         add(self.in_text, &|n| format!("{} in text", count(n, "mention")));
         add(self.excluded_files, &|n| format!("{} excluded", count(n, "file")));
         let reasons: Vec<String> = self
@@ -182,6 +190,11 @@ impl Lookup<'_> {
         in_hidden_code(self.question, self.linker, of)
     }
 
+    /// Counts the mentions of a definition's name that may be uses of it although they are no references.
+    pub(super) fn unread(&self, of: DefId) -> Result<usize> {
+        unread(self.question, self.linker, of)
+    }
+
     /// Counts the mentions of a definition's name that are not code.
     pub(super) fn in_text(&self, of: DefId, files: &[FileId]) -> Result<usize> {
         let Some(definition) = self.linker.definition(of) else {
@@ -208,11 +221,59 @@ pub(super) fn in_hidden_code(question: &Question<'_>, linker: &Linker<'_>, of: D
         .sum()
 }
 
+/// Counts the mentions of a definition's name that may be uses of it although they are no references: in strings, macros
+/// and data, and files of code with syntax errors. Comments, prose and code that is not read at all do not count.
+fn unread(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<usize> {
+    let Some(definition) = linker.definition(of) else {
+        return Ok(0);
+    };
+    let (view, sources) = (question.view(), question.sources());
+    let is_meant = |file: &FileId| {
+        let is_prose = extract::language(view.lang(*file)).is_none_or(Language::is_prose);
+        !is_prose && !linker.may_hide_uses(*file, of.file) && question.filter.passes(view, *file)
+    };
+    let mut files: Vec<FileId> = linker.files_with(&definition.name)?.into_iter().collect();
+    let errors = with_errors(question, linker, &definition.name)?.len();
+    // Of so many files, one may have a use.
+    if files.len() > MAX_SYMBOL_FILES {
+        return Ok(errors.max(1));
+    }
+    files.retain(is_meant);
+    let counts = files.par_iter().map(|&file| {
+        sources.go_on()?;
+        let Source::Bytes(bytes) = sources.reader().read(file)? else {
+            return Ok(0);
+        };
+        let mentions = mentions_in(&bytes, linker, file, &definition.name);
+        if mentions.is_empty() {
+            return Ok(0);
+        }
+        let mut comments = spans(&bytes, extract::profile(view.lang(file)));
+        comments.retain(|(_, class)| *class == COMMENT);
+        let definitions = linker.definitions(file).unwrap_or_default();
+        let is_comment = |at: usize| {
+            let next = comments.partition_point(|(range, _)| range.end <= at);
+            comments.get(next).is_some_and(|(range, _)| range.start <= at)
+        };
+        let is_doc = |at: usize| {
+            let mut docs = definitions.iter().filter_map(|one| one.doc);
+            docs.any(|doc| doc.as_usize().contains(&at))
+        };
+        Ok(mentions.iter().filter(|at| !is_comment(**at) && !is_doc(**at)).count())
+    });
+    Ok(errors + counts.collect::<Result<Vec<usize>>>()?.into_iter().sum::<usize>())
+}
+
 /// Counts the mentions of a name in a file that are not code.
 pub(super) fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, name: &str) -> Result<usize> {
     let Source::Bytes(bytes) = sources.reader().read(file)? else {
         return Ok(0);
     };
+    Ok(mentions_in(&bytes, linker, file, name).len())
+}
+
+/// Returns the positions of a name in a file that are neither definitions nor references.
+fn mentions_in(bytes: &[u8], linker: &Linker<'_>, file: FileId, name: &str) -> Vec<usize> {
     let known = linker.positions(file, name);
     let is_part =
         |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte > 127);
@@ -221,11 +282,12 @@ pub(super) fn in_text(sources: &Sources<'_>, linker: &Linker<'_>, file: FileId, 
             && !is_part(bytes.get(at + name.len()))
             && !known.contains(&(*at as u32))
     };
-    Ok(memchr::memmem::find_iter(&bytes, name).filter(is_mention).count())
+    memchr::memmem::find_iter(bytes, name).filter(is_mention).collect()
 }
 
-/// Functions that languages run by their name, besides `main` and those in their profiles.
+/// Functions that languages run by their name, besides those in their profiles.
 const RUN_BY_NAME: &[&str] = &[
+    "main",
     "init",
     "TestMain",
     "deinit",
@@ -265,55 +327,39 @@ pub(super) fn may_run_unseen(view: &View, linker: &Linker<'_>, of: DefId) -> boo
         || linker.may_run_through_another(of)
 }
 
-/// Returns true if the text of a definition or of other files suggests that it runs without a call: a decorator, annotation
-/// or attribute may register it, a behaviour or protocol asks for it, or a symbol has its name.
+/// Returns true if the text of a definition suggests that it runs without a call that names it: a decorator, annotation or
+/// attribute may register it, it overrides a member, or a behaviour or protocol asks for it.
 pub(super) fn may_be_registered(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<bool> {
     let sources = question.sources();
     let (Some(definition), Source::Bytes(bytes)) = (linker.definition(of), sources.reader().read(of.file)?) else {
         return Ok(false);
     };
-    let (start, signature) = (definition.range.start as usize, definition.signature.start as usize);
-    let head = String::from_utf8_lossy(bytes.get(start..signature).unwrap_or_default());
-    if mark_in(&head).is_some() {
+    let text = |start: u32, end: u32| {
+        let text = bytes.get(start as usize..end as usize).unwrap_or_default();
+        String::from_utf8_lossy(text)
+    };
+    let (start, signature) = (definition.range.start, definition.signature);
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let whole = text(start, signature.end);
+    let overrides = || whole.split(|letter| !is_word(letter)).any(|word| word == "override");
+    if mark_in(&text(start, signature.start)).is_some() || overrides() {
         return Ok(true);
     }
-    let language = extract::language(question.view().lang(of.file)).map_or("", |language| language.name);
-    if !matches!(language, "ruby" | "elixir") {
+    if extract::language(question.view().lang(of.file)).is_none_or(|language| language.name != "elixir") {
         return Ok(false);
     }
-    let before = String::from_utf8_lossy(bytes.get(..start).unwrap_or_default());
+    let before = text(0, start);
     let line = before
         .lines()
         .rev()
         .find(|line| !line.trim().is_empty())
         .unwrap_or_default();
-    let text = String::from_utf8_lossy(bytes.get(start..definition.range.end as usize).unwrap_or_default());
     let outer = definition
         .container
         .and_then(|index| linker.definition(DefId { index, ..of }));
-    let is_asked_for = line.trim_start().starts_with("@impl")
-        || text.trim_start().starts_with("@callback")
-        || outer.is_some_and(|outer| outer.kind == DefinitionKind::Impl);
-    if language == "elixir" && is_asked_for {
-        return Ok(true);
-    }
-    let symbol = format!(":{}", definition.name);
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let files = linker.files_with(&definition.name)?;
-    // Of so many files, one may have it.
-    if files.len() > MAX_SYMBOL_FILES {
-        return Ok(true);
-    }
-    for file in files {
-        sources.go_on()?;
-        if let Source::Bytes(bytes) = sources.reader().read(file)? {
-            let mut places = memchr::memmem::find_iter(&bytes, &symbol);
-            if places.any(|at| !is_part(bytes.get(at + symbol.len()))) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
+    Ok(line.trim_start().starts_with("@impl")
+        || whole.trim_start().starts_with("@callback")
+        || outer.is_some_and(|outer| outer.kind == DefinitionKind::Impl))
 }
 
 /// Returns true for JavaScript and TypeScript.

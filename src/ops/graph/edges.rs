@@ -123,6 +123,7 @@ impl Lookup<'_> {
         }
         if walk.account.total == 0 {
             walk.account.of_overridden = self.of_overridden(of, is_meant)?;
+            walk.account.unread = self.unread(of)?;
             walk.account.may_run_unseen = may_run_unseen(self.question.view(), self.linker, of)
                 || may_be_registered(self.question, self.linker, of)?;
         }
