@@ -47,7 +47,10 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                     nav aria-label="Repository" {
                         a href=(target.link("tree", &place.revision, "")) { b { (visible(&target.repo)) } }
                         " " a href=(target.link("review", "", "").trim_end_matches(':')) { "review" }
+                        " " a href=(target.link("life", &place.revision, "")) { "life" }
+                        " " a href=(target.link("index", &place.revision, "")) { "index" }
                         " " a href="/" { "all repositories" }
+                        " " a href="/-/help" { "help" }
                     }
                     form action=(target.link("search", &place.revision, "").trim_end_matches(':')) role="search" {
                         input type="search" name="q" aria-label="Search" placeholder="search" value=[target.parameter("q")];

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::frame::{self, Content};
+use super::overview::{index_page, life_page};
 use super::review::{LinkBase, review_body};
 use super::sink::rows;
 use super::svg::{Edge, Node, columns};
@@ -82,12 +83,14 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             )
         }
         "review" => review(ask, target),
+        "life" => life_page(ask, target),
+        "index" => index_page(ask, target),
         _ => Err(OpError::new(format!("no page is named {}", target.page), "begin at /")),
     }
 }
 
 /// Returns a request for an operation. Parameters that are null are left out.
-fn request<O: DeserializeOwned>(mut parameters: Value) -> Result<O> {
+pub(super) fn request<O: DeserializeOwned>(mut parameters: Value) -> Result<O> {
     if let Value::Object(given) = &mut parameters {
         given.retain(|_, value| !value.is_null());
     }
@@ -116,7 +119,7 @@ fn about(target: &Target) -> String {
     }
 }
 
-fn shown(
+pub(super) fn shown(
     target: &Target,
     title: String,
     body: Markup,
@@ -192,7 +195,8 @@ fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             a href=(format!("{}?view=map", target.link("outline", revision, path))) { "most referred-to definitions" } " · "
             a href=(target.link("outline", revision, path)) { "outline" } " · "
             a href=(target.link("history", revision, if path.is_empty() { "." } else { path })) { "history" } " · "
-            a href=(format!("{}?by=owner", target.link("blame", revision, path))) { "owners" }
+            a href=(format!("{}?by=owner", target.link("blame", revision, path))) { "owners" } " · "
+            a href=(target.link("life", revision, path)) { "life" }
         }
         ul.tree {
             @for (name, n) in &folders {

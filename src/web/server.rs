@@ -184,10 +184,10 @@ async fn respond(server: Arc<Server>, request: Request) -> Response {
         return error(StatusCode::NOT_FOUND, "There is no such page", &back());
     };
     if target.repo.is_empty() {
-        return if target.page.is_empty() {
-            front(&server)
-        } else {
-            error(StatusCode::NOT_FOUND, "There is no such page", &back())
+        return match target.page.as_str() {
+            "" => front(&server),
+            "help" => html_of(super::overview::help_page()),
+            _ => error(StatusCode::NOT_FOUND, "There is no such page", &back()),
         };
     }
     let Some(folder) = server.repositories.get(&target.repo).cloned() else {
@@ -329,12 +329,12 @@ fn front(server: &Server) -> Response {
     }
     let body =
         html! { ul { @for name in server.repositories.keys() { li { a href=(link(name)) { (visible(name)) } } } } };
-    (
-        StatusCode::OK,
-        [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
-        frame::plain_page("Repositories", &body),
-    )
-        .into_response()
+    html_of(frame::plain_page("Repositories", &body))
+}
+
+fn html_of(page: String) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (StatusCode::OK, kind, page).into_response()
 }
 
 fn refusal(refused: Refused, asked: &str) -> Response {

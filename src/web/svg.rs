@@ -60,8 +60,76 @@ pub(super) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
     }
 }
 
+/// A rectangle of a treemap.
+pub(super) struct Cell {
+    pub(super) label: String,
+    /// The whole text, shown when the pointer is on the rectangle.
+    pub(super) title: String,
+    pub(super) href: String,
+    pub(super) size: u64,
+    /// How dark it is, from 0.
+    pub(super) shade: usize,
+}
+
+/// The position and the size of a rectangle.
+type Area = (f64, f64, f64, f64);
+
+/// Draws rectangles with areas in proportion to sizes, which must be sorted, the largest first. `title` is the text
+/// alternative.
+pub(super) fn treemap(title: &str, cells: &[Cell]) -> Markup {
+    const WIDTH: f64 = 1000.0;
+    const HEIGHT: f64 = 520.0;
+    /// Width of a character, and height of a line.
+    const LETTER: (f64, f64) = (6.5, 16.0);
+    let mut areas = Vec::new();
+    divide(cells, (0.0, 0.0, WIDTH, HEIGHT), &mut areas);
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label=(visible(title)) width=(WIDTH) height=(HEIGHT)
+            viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } font-family="sans-serif" font-size="11" {
+            @for (cell, (x, y, width, height)) in cells.iter().zip(areas) {
+                a href=(cell.href) aria-label=(visible(&cell.title)) {
+                    rect x=(format!("{x:.1}")) y=(format!("{y:.1}")) width=(format!("{width:.1}")) height=(format!("{height:.1}"))
+                        fill="currentColor" fill-opacity=(format!("0.{:02}", 2 + cell.shade * 6)) stroke="currentColor" {
+                        title { (visible(&cell.title)) }
+                    }
+                    @let n_letters = ((width - 6.0) / LETTER.0).max(0.0) as usize;
+                    @if n_letters >= 4 && height >= LETTER.1 {
+                        text x=(format!("{:.1}", x + 3.0)) y=(format!("{:.1}", y + 12.0)) fill="currentColor" {
+                            (cut(&visible(&cell.label), n_letters))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Divides an area among cells: in halves of about the same size along its longer side, then each half in the same way.
+fn divide(cells: &[Cell], (x, y, width, height): Area, areas: &mut Vec<Area>) {
+    if cells.len() <= 1 {
+        areas.extend(cells.iter().map(|_| (x, y, width, height)));
+        return;
+    }
+    let sum = |cells: &[Cell]| cells.iter().map(|cell| cell.size).sum::<u64>();
+    let total = sum(cells);
+    let mut half = 1;
+    while half < cells.len() - 1 && sum(&cells[..=half]) * 2 <= total {
+        half += 1;
+    }
+    let share = sum(&cells[..half]) as f64 / total.max(1) as f64;
+    let (first, second) = if width >= height {
+        let at = width * share;
+        ((x, y, at, height), (x + at, y, width - at, height))
+    } else {
+        let at = height * share;
+        ((x, y, width, at), (x, y + at, width, height - at))
+    };
+    divide(&cells[..half], first, areas);
+    divide(&cells[half..], second, areas);
+}
+
 fn boxed(node: &Node, x: usize, y: usize) -> Markup {
-    let label = cut(&visible(&node.label));
+    let label = cut(&visible(&node.label), MAX_CHARACTERS);
     html! {
         rect x=(x) y=(y) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="4" fill="none" stroke="currentColor"
             stroke-width=(if node.is_marked { "2" } else { "1" }) { title { (visible(&node.title)) } }
@@ -69,12 +137,12 @@ fn boxed(node: &Node, x: usize, y: usize) -> Markup {
     }
 }
 
-/// Cuts a text to what fits into a box. The end tells names apart.
-fn cut(text: &str) -> String {
+/// Cuts a text to a number of characters. The end tells names apart.
+fn cut(text: &str, most: usize) -> String {
     let n = text.chars().count();
-    if n <= MAX_CHARACTERS {
+    if n <= most {
         return text.to_owned();
     }
-    let end: String = text.chars().skip(n - MAX_CHARACTERS + 1).collect();
+    let end: String = text.chars().skip(n - most + 1).collect();
     format!("…{end}")
 }

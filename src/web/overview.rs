@@ -1,0 +1,126 @@
+//! The pages about a whole repository: how its files live, what is indexed, and how to use the pages.
+
+use std::cmp::Reverse;
+
+use maud::{Markup, html};
+use serde_json::json;
+
+use super::Answer;
+use super::frame;
+use super::pages::{request, shown};
+use super::sink::rows;
+use super::svg::{Cell, treemap};
+use super::url::Target;
+use crate::model::count::count;
+use crate::model::unprintable::visible;
+use crate::ops::{Ask, FileLife, Graph, Op as _, Status, life};
+use crate::query::{day, timestamp};
+use crate::session::Result;
+
+/// Maximum number of files in the picture, and in the table.
+const MAX_CELLS: usize = 150;
+const MAX_HOTSPOTS: usize = 30;
+/// Number of shades of the picture.
+const SHADES: usize = 5;
+
+/// The files of a folder by their size and last change, and those that are long and change often.
+pub(super) fn life_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let folder = &target.place.path;
+    let life = life(ask, folder)?;
+    let mut files: Vec<&FileLife> = life.files.iter().filter(|file| file.n_lines > 0).collect();
+    files.sort_by_key(|file| (Reverse(file.n_lines), &file.path));
+    let mut times: Vec<Option<i64>> = files.iter().map(|file| file.last_change).collect();
+    times.sort_unstable();
+    let cell = |file: &&FileLife| Cell {
+        label: file.path.rsplit('/').next().unwrap_or_default().to_owned(),
+        title: format!("{}: {}", file.path, facts(file)),
+        href: target.file(&file.path, 0),
+        size: file.n_lines,
+        shade: times.partition_point(|time| *time < file.last_change) * SHADES / times.len(),
+    };
+    let cells: Vec<Cell> = files.iter().take(MAX_CELLS).map(cell).collect();
+    let mut hotspots = files.clone();
+    hotspots.sort_by_key(|file| (Reverse(file.n_lines * file.n_changes as u64), &file.path));
+    hotspots.retain(|file| file.n_changes > 0);
+    hotspots.truncate(MAX_HOTSPOTS);
+    let n_lines: u64 = files.iter().map(|file| file.n_lines).sum();
+    let body = html! {
+        p { (count(files.len(), "file")) ", " (count(n_lines as usize, "line")) }
+        @if let Some(gap) = &life.gap { p.unknown { (visible(gap)) } }
+        @if !cells.is_empty() {
+            p.faint {
+                "Files by their number of lines; the darker, the later changed."
+                @if files.len() > MAX_CELLS { " The " (MAX_CELLS) " longest are shown." }
+            }
+            figure { (treemap("Files by their number of lines; darker ones changed later", &cells)) }
+        }
+        @if !hotspots.is_empty() {
+            h2 { "Long files that change often" }
+            div.wide {
+                table {
+                    thead { tr { th { "file" } th { "lines" } th { "commits" } th { "last change" } } }
+                    tbody {
+                        @for file in hotspots {
+                            tr {
+                                td { a href=(target.file(&file.path, 0)) { (visible(&file.path)) } }
+                                td { (file.n_lines) }
+                                td { (file.n_changes) }
+                                td { (file.last_change.map(date).unwrap_or_default()) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let title = if folder.is_empty() {
+        "Life".to_owned()
+    } else {
+        format!("Life of {folder}")
+    };
+    shown(target, title, body, Some(life.provenance))
+}
+
+fn facts(file: &FileLife) -> String {
+    let changes = count(file.n_changes, "commit");
+    let last = file
+        .last_change
+        .map_or_else(String::new, |last| format!(", last on {}", date(last)));
+    format!("{}, {changes}{last}", count(file.n_lines as usize, "line"))
+}
+
+fn date(seconds: i64) -> String {
+    day(&timestamp(seconds, 0)).to_owned()
+}
+
+/// What is indexed, and how many references are resolved.
+pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let status = request::<Status>(json!({}))?.run(ask)?;
+    let stats = request::<Graph>(json!({"op": "stats"}))?.run(ask)?;
+    let body = html! {
+        (rows(target, &status))
+        h2 { "References" }
+        (rows(target, &stats))
+    };
+    shown(target, "Index".to_owned(), body, stats.provenance)
+}
+
+/// What can be typed and clicked.
+pub(super) fn help_page() -> String {
+    let row = |what: &str, text: Markup| html! { dt { (what) } dd { (text) } };
+    let body = html! {
+        p { a href="/" { "back to the repositories" } }
+        dl {
+            (row("Search", html! { "words, a name, a path or a question: " code { "parse header" } ", " code { "Parser.parse" } ", "
+                code { "src/parser.rs" } ", " code { "where are retries scheduled" } }))
+            (row("Names in code", html! { "lead to their definition, a name that is defined to its callers. A dotted line marks what is only possible." }))
+            (row("Line numbers", html! { "are links to the line." }))
+            (row("Revision", html! { "the text before the first colon of an address: a branch, tag or commit, " code { "WORKTREE" } " or " code { "INDEX" }
+                ". A permalink has the full commit id." }))
+            (row("Review", html! { code { "review/A..B" } " shows what changed between two revisions, and what uses it." }))
+            (row("JSON", html! { "add " code { "format=json" } " to the parameters of a page." }))
+            (row("Not known here", html! { "at the end of a page: what the answer could not take into account." }))
+        }
+    };
+    frame::plain_page("Help", &body)
+}
