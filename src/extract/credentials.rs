@@ -2,7 +2,6 @@
 
 /// Names of files that contain secrets.
 const NAMES: &[&str] = &[
-    ".env",
     ".envrc",
     ".netrc",
     "_netrc",
@@ -16,10 +15,9 @@ const NAMES: &[&str] = &[
     ".dockercfg",
     ".dockerconfigjson",
     ".vault-token",
-    "id_rsa",
     "id_dsa",
     "id_ecdsa",
-    "id_ed25519",
+    "auth.json",
     "application_default_credentials.json",
     "kubeconfig",
     "client_secret.json",
@@ -60,34 +58,61 @@ const ENDINGS: &[&str] = &[
 const COPIES: &[&str] = &[
     "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", ".copy",
 ];
-/// Endings of file names that start with `.env.` but are templates without secrets.
+/// Words that mark a file `.env.…` or `….env` as a template without secrets.
 const SAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema", "md"];
 
 /// Returns true if the path suggests that the file contains secrets.
 pub fn is_credential(path: &[u8]) -> bool {
-    let path = String::from_utf8_lossy(path).to_ascii_lowercase();
-    let mut path = path.as_str();
-    while let Some(original) = COPIES.iter().find_map(|copy| path.strip_suffix(copy)) {
-        path = original;
+    is_known(&original(path))
+}
+
+/// Like [`is_credential`], for a tree that may be a folder of a repository: the beginning of the path may be missing.
+pub fn is_credential_of_tree(path: &[u8]) -> bool {
+    let path = original(path);
+    let may_be_below = |known: &&str| known.strip_suffix(&path).is_some_and(|before| before.ends_with('/'));
+    is_known(&path) || BELOW.iter().any(|known| may_be_below(&known))
+}
+
+/// Returns the path in lower case, without what marks a copy.
+fn original(path: &[u8]) -> String {
+    let mut path = String::from_utf8_lossy(path).to_ascii_lowercase();
+    while let Some(copy) = COPIES.iter().find(|copy| path.ends_with(**copy)) {
+        path.truncate(path.len() - copy.len());
     }
+    path
+}
+
+fn is_known(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_named = NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
     let is_data = name
         .split_once('.')
         .is_some_and(|(stem, ending)| STEMS.contains(&stem) && DATA.contains(&ending));
-    let is_env = name
-        .strip_prefix(".env.")
-        .is_some_and(|rest| !SAMPLES.iter().any(|sample| rest.ends_with(sample)));
+    let is_sample = |part: &str| {
+        let last = part.rsplit(['.', '-', '_']).next();
+        last.is_some_and(|last| SAMPLES.contains(&last))
+    };
+    let env = name.strip_prefix(".env.").or_else(|| name.strip_suffix(".env"));
+    let is_env = env.is_some_and(|rest| !is_sample(rest));
+    let is_key = name.starts_with("id_ed25519") || name.starts_with("id_rsa") || name.starts_with("authkey_");
     let is_below = |known: &str| {
         path.strip_suffix(known)
             .is_some_and(|before| before.is_empty() || before.ends_with('/'))
     };
-    is_named || is_data || is_env || BELOW.iter().any(|known| is_below(known))
+    is_named || is_data || is_env || is_key && !name.ends_with(".pub") || BELOW.iter().any(|known| is_below(known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_root_of_a_tree_can_be_a_folder() {
+        for path in ["credentials", "config.json", "gh/hosts.yml", "config.old"] {
+            assert!(is_credential_of_tree(path.as_bytes()), "{path}");
+        }
+        assert!(!is_credential_of_tree(b"src/config.json") && !is_credential_of_tree(b"json"));
+    }
 
     #[test]
     fn credential_files_are_recognised_by_name() {
@@ -106,6 +131,11 @@ mod tests {
             "vpn/home.ovpn",
             "credentials.json",
             "config/secrets.toml.bak",
+            "deploy/prod.env",
+            ".env.cmd",
+            "AuthKey_A1.p8",
+            "keys/id_ed25519_deploy",
+            "auth.json",
         ] {
             assert!(is_credential(path.as_bytes()), "{path}");
         }
@@ -117,6 +147,9 @@ mod tests {
             "src/credentials.py",
             "docs/secrets.md",
             "a.aws/credentials",
+            "config.json",
+            "docker/example.env",
+            "keys/id_rsa.pub",
             "key.rs",
             "notes.bak",
         ] {

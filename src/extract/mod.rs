@@ -33,7 +33,7 @@ mod walk;
 mod words;
 
 pub use content::{Content, classify, is_text};
-pub use credentials::is_credential;
+pub use credentials::{is_credential, is_credential_of_tree};
 pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use encoding::byte_order_mark;
 pub use extractor::{Extractor, extract, has_grammar};

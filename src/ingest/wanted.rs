@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::embed::ProfileId;
-use crate::extract::is_credential;
+use crate::extract::is_credential_of_tree;
 use crate::index::{NumberSet, Segments};
 use crate::model::TreeId;
 use crate::sidecar::{FileError, Sidecar, State};
@@ -37,7 +37,7 @@ impl Wanted {
             let view = View::new(Provenance::default(), segments.clone(), layers, Default::default());
             for (id, file) in view.files() {
                 let Some(blob) = file.blob else { continue };
-                if is_credential(file.path) {
+                if is_credential_of_tree(file.path) {
                     withheld.extend(view.docs(id));
                     continue;
                 }

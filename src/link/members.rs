@@ -450,7 +450,13 @@ impl Linker<'_> {
                 let arity = facts.definitions[def.index as usize].arity;
                 arity.is_some_and(|arity| usage.n_arguments.is_none_or(|n| arity.takes(n)))
             }
-            Some(ReferenceKind::Call) if !kind.is_callable() => kind.is_type() || kind == DefinitionKind::Variant,
+            Some(ReferenceKind::Call) if !kind.is_callable() => {
+                let is_value = matches!(
+                    kind,
+                    DefinitionKind::Variable | DefinitionKind::Constant | DefinitionKind::Field
+                );
+                kind.is_type() || kind == DefinitionKind::Variant || is_value && facts.is_scala()
+            }
             Some(ReferenceKind::Call) if let Some(arity) = facts.definitions[def.index as usize].arity => {
                 usage.n_arguments.is_none_or(|n| arity.takes(n))
             }
@@ -474,7 +480,17 @@ impl Linker<'_> {
     pub(super) fn resolve_base(&self, facts: &Facts, base: u32, depth: u8) -> Found {
         let reference = &facts.references[base as usize];
         let mut found = match facts.anonymous(reference) {
-            Some(_) => self.bare(facts, reference, depth),
+            Some(_) => {
+                let mut found = self.named_by(facts, reference, depth);
+                if found.syms.len() > 1 {
+                    self.keep_nearest(facts, &mut found);
+                }
+                let inherit = Reference {
+                    kind: ReferenceKind::Inherit,
+                    ..reference.clone()
+                };
+                self.without_companion(&inherit, found, depth)
+            }
             None => self.resolve_at(facts, base, depth),
         };
         // Inside a type, its name can mean its constructor.

@@ -108,6 +108,16 @@ impl Memo {
         self.shards.iter().map(n).sum()
     }
 
+    /// Returns true if the answer to a question is kept.
+    pub(super) fn has(&self, question: &Question) -> bool {
+        self.shard(question).lock().contains_key(question)
+    }
+
+    fn shard(&self, question: &Question) -> &Mutex<HashMap<Question, Found>> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(question);
+        &self.shards[hash as usize % N_SHARDS]
+    }
+
     /// Returns the answer to a question. `find` computes it. It is kept if `may_keep` then returns true.
     pub(super) fn answer(
         &self,
@@ -115,8 +125,8 @@ impl Memo {
         find: impl FnOnce() -> Found,
         may_keep: impl FnOnce() -> bool,
     ) -> Found {
-        let shard = BuildHasherDefault::<DefaultHasher>::default().hash_one(&question) as usize % N_SHARDS;
-        if let Some(found) = self.shards[shard].lock().get(&question) {
+        let shard = self.shard(&question);
+        if let Some(found) = shard.lock().get(&question) {
             return found.clone();
         }
         let (known, lowest_before, level) = ASKING.with_borrow_mut(|asking| {
@@ -159,7 +169,7 @@ impl Memo {
             is_exact
         });
         if is_exact && may_keep() {
-            self.shards[shard].lock().insert(question, found.clone());
+            shard.lock().insert(question, found.clone());
         }
         found
     }

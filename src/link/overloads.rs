@@ -1,5 +1,7 @@
 //! Chooses among functions of one name by the types of the arguments.
 
+use std::collections::BTreeSet;
+
 use super::facts::{DefId, Facts, Family};
 use super::members::{Climb, Use};
 use super::memo::deeper;
@@ -95,6 +97,18 @@ impl Linker<'_> {
         let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
         match self.facts(targets[0].file) {
             Some(facts) if matches!(facts.family, Family::Java | Family::C) => true,
+            // Blocks that implement a trait with several arguments for one type: `From<A>`, `From<B>`.
+            Some(facts) if facts.family == Family::Rust => {
+                let block = |of: &DefId| {
+                    let container = self.facts(of.file)?.definitions[of.index as usize].container?;
+                    facts.has_kind(container, DefinitionKind::Impl).then_some(container)
+                };
+                let blocks: Option<BTreeSet<u32>> = targets
+                    .iter()
+                    .map(|of| block(of).filter(|_| of.file == targets[0].file))
+                    .collect();
+                blocks.is_some_and(|blocks| blocks.len() > 1)
+            }
             // The clauses of a function need not be adjacent.
             Some(_) if self.are_clauses(targets) => false,
             Some(facts) => facts.profile.has_overloads && targets.iter().all(is_callable),

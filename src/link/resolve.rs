@@ -532,6 +532,7 @@ impl<'v> Linker<'v> {
         Link {
             reference: index,
             tier: match targets.is_empty() {
+                false if targets.len() > 1 => Tier::Named,
                 true if base.syms.contains(&Sym::Outside) => Tier::Outside,
                 true => Tier::Unknown,
                 false => base.tier,
@@ -590,6 +591,7 @@ impl<'v> Linker<'v> {
             && let Value::Of { at, .. } = facts.references[last as usize].receiver
             && let Some(next) = facts.reference_at(at)
             && next < last
+            && !self.links.memo.has(&Question::Reference(facts.file, next))
         {
             chain.push(next);
         }
@@ -604,6 +606,9 @@ impl<'v> Linker<'v> {
                 }
                 if found.syms.len() > 1 && facts.family == Family::Java && !facts.is_kotlin() {
                     self.keep_nearest(facts, &mut found);
+                }
+                if facts.is_kotlin() && reference.kind == ReferenceKind::Call && reference.receiver == Value::None {
+                    return self.with_receiver(facts, reference, found);
                 }
                 if facts.is_scala() {
                     self.without_companion(reference, found, depth)
@@ -652,12 +657,17 @@ impl<'v> Linker<'v> {
         if reference.kind == ReferenceKind::Import {
             return self.import(facts, reference, depth);
         }
-        if let Some(of) = facts.anonymous(reference) {
-            return Found {
+        match facts.anonymous(reference) {
+            Some(of) => Found {
                 syms: vec![Sym::Def(facts.def(of))],
                 tier: Tier::Scope,
-            };
+            },
+            None => self.named_by(facts, reference, depth),
         }
+    }
+
+    /// Finds what a reference names: for the creation of an anonymous class, its base.
+    pub(super) fn named_by(&self, facts: &Facts, reference: &Reference, depth: u8) -> Found {
         match reference.receiver {
             Value::None if reference.kind == ReferenceKind::Member => Found::unknown(),
             Value::None => self.bare(facts, reference, depth),

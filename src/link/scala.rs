@@ -32,8 +32,16 @@ impl Linker<'_> {
         self.facts(of.file).is_some_and(|facts| facts.is_object(of.index))
     }
 
-    /// Of a class and an object with one name, keeps the one that a reference means.
+    /// Of a class and an object, or an alias and a value, with one name, keeps the one that a reference means.
     pub(super) fn without_companion(&self, reference: &Reference, mut found: Found, depth: u8) -> Found {
+        let is_alias = |sym: &Sym| {
+            let of = sym.definition().and_then(|of| self.definition(of));
+            of.is_some_and(|of| of.kind == DefinitionKind::TypeAlias)
+        };
+        let is_called = reference.kind == ReferenceKind::Call && reference.qualifier.as_deref() != Some("new");
+        if is_called && !found.syms.iter().all(is_alias) {
+            found.syms.retain(|sym| !is_alias(sym));
+        }
         let is_type = |sym: &Sym| {
             let kind = sym.definition().and_then(|of| self.definition(of)).map(|of| of.kind);
             kind.is_some_and(DefinitionKind::is_type)

@@ -6,6 +6,7 @@ use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
+use super::outside::Sought;
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
 use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
@@ -39,7 +40,6 @@ impl Linker<'_> {
         let lexical = lexical.map(|found| match facts.globals() {
             Globals::Namespaces => self.as_generic(facts, reference, found),
             Globals::Modules => self.required(reference, depth, &found).unwrap_or(found),
-            _ if facts.is_kotlin() => self.in_extension(facts, reference, found),
             _ if facts.family == Family::Lua => self.held(facts, reference, found, depth),
             _ => found,
         });
@@ -122,18 +122,32 @@ impl Linker<'_> {
         .filter(|found| !found.syms.is_empty())
     }
 
-    /// A function of Kotlin that extends another type than the function around a call is no more than a candidate.
-    fn in_extension(&self, facts: &Facts, reference: &Reference, mut found: Found) -> Found {
-        let own = facts.extended_around(reference.range.start);
-        let extends_other = |sym: &Sym| {
-            sym.definition().is_some_and(|of| {
-                let extended = self.extended_by(of);
-                extended.is_some() && extended.as_deref() != own
-            })
+    /// A function of Kotlin that extends none of the types around a call without a receiver is no more than a candidate, and
+    /// so is a member, in a function without a name, if another type has one with its name: `this` can be another object.
+    pub(super) fn with_receiver(&self, facts: &Facts, reference: &Reference, found: Found) -> Found {
+        let at = reference.range.start;
+        let is_around = |extended: &str| {
+            let mut types = facts.enclosing(at).filter(|&of| facts.holds_members(of));
+            facts.extended_around(at) == Some(extended)
+                || types.any(|of| facts.definitions[of as usize].name == extended)
         };
-        let is_call = reference.kind == ReferenceKind::Call;
-        if is_call && !found.syms.is_empty() && found.syms.iter().all(extends_other) {
-            found.tier = Tier::Named;
+        let extends_other = |sym: &Sym| {
+            let extended = sym.definition().and_then(|of| self.extended_by(of));
+            extended.is_some_and(|extended| !is_around(&extended))
+        };
+        let is_member = |sym: &Sym| {
+            let of = sym.definition();
+            of.is_some_and(|of| self.extended_by(of).is_some() || self.type_around(of).is_some())
+        };
+        let is_in_lambda = reference.qualifier.as_deref() == Some("{");
+        let has_other = || {
+            let candidates = self.candidates(facts.family, &reference.name, Sought::Member);
+            candidates.len() > found.syms.len()
+        };
+        if !found.syms.is_empty()
+            && (found.syms.iter().all(extends_other) || is_in_lambda && found.syms.iter().any(is_member) && has_other())
+        {
+            return Found::unknown();
         }
         found
     }
@@ -194,6 +208,12 @@ impl Linker<'_> {
             let reference = facts.reference_at(at);
             reference.is_some_and(|index| facts.is_path_segment(&facts.references[index as usize]))
         };
+        let is_called = || {
+            let called = facts
+                .reference_at(at)
+                .map(|index| facts.references[index as usize].kind);
+            called == Some(ReferenceKind::Call)
+        };
         match (facts.family, name) {
             (Family::Rust, "crate") => scope(Sym::Module(self.links.environment.rust_crate(facts.file)?)),
             (Family::Rust, "super") => scope(Sym::Module(self.rust_parent(facts, at)?)),
@@ -231,23 +251,19 @@ impl Linker<'_> {
             }
             (Family::Php, "self" | "static") => {
                 let of = facts.def(facts.enclosing_type(at)?);
-                let called = facts
-                    .reference_at(at)
-                    .map(|index| facts.references[index as usize].kind);
-                scope(if called == Some(ReferenceKind::Call) {
-                    Sym::Def(of)
-                } else {
-                    Sym::This(of)
-                })
+                scope(if is_called() { Sym::Def(of) } else { Sym::This(of) })
             }
             (Family::Php, "$this") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),
             (Family::Php, "parent") => scope(Sym::Super(facts.def(facts.enclosing_type(at)?))),
             (Family::Php, "this" | "super") => None,
             _ if facts.globals() != Globals::None => {
                 let of = facts.enclosing_type(at).and_then(|of| self.own_type(facts, of, depth));
+                let is_csharp = facts.globals() == Globals::Namespaces;
                 match name {
-                    "this" | "self" => scope(Sym::This(of?)),
-                    "super" | "base" => scope(Sym::Super(of?)),
+                    "this" if is_csharp => scope(Sym::This(of?)),
+                    "self" if !is_csharp => scope(Sym::This(of?)),
+                    "base" if is_csharp => scope(Sym::Super(of?)),
+                    "super" if !is_csharp => scope(Sym::Super(of?)),
                     "Self" if facts.globals() == Globals::Modules => scope(Sym::Def(of?)),
                     _ if name.starts_with('@') => scope(self.assigned_field(of?, name, depth)?),
                     _ => None,
@@ -258,6 +274,10 @@ impl Linker<'_> {
                 scope(Sym::This(found.syms.first()?.definition()?))
             }
             (Family::Java, "self") if facts.is_scala() => None,
+            // A constructor that calls another one.
+            (Family::Java, "this") if facts.is_scala() && is_called() => {
+                scope(Sym::Def(facts.def(facts.enclosing_type(at)?)))
+            }
             (Family::Dart, "self") | (Family::Lua, "this" | "super") => None,
             (Family::Lua, "self") => scope(Sym::This(facts.def(facts.table_around(at)?))),
             (_, "this" | "self") => scope(Sym::This(facts.def(facts.enclosing_type(at)?))),

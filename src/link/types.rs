@@ -194,6 +194,7 @@ impl Ty {
         );
         if name.eq_ignore_ascii_case("tuple")
             || matches!(name.as_str(), "dynamic" | "Any" | "any" | "unknown" | "mixed")
+            || facts.family == Family::Python && matches!(name.as_str(), "type" | "Type")
             || narrows && name.eq_ignore_ascii_case("object")
         {
             return true;
@@ -234,6 +235,9 @@ impl Linker<'_> {
                 of = self.after(of, step, None, depth)?;
             }
             return Some(of.by(tier));
+        }
+        if facts.family == Family::Java && self.is_ambiguous(&found) {
+            return None;
         }
         let mut of = match found.syms.first()? {
             Sym::Def(def) => self.type_of_definition(*def, found.tier, depth)?,
@@ -289,6 +293,16 @@ impl Linker<'_> {
             of = self.after(of, step, this.as_ref(), depth)?;
         }
         Some(of)
+    }
+
+    /// Returns true for types in several files, of which a build takes one.
+    fn is_ambiguous(&self, found: &Found) -> bool {
+        let file = |sym: &Sym| sym.definition().map(|of| of.file);
+        let is_type = |sym: &Sym| {
+            let of = sym.definition().and_then(|of| self.definition(of));
+            of.is_some_and(|of| of.kind.is_type())
+        };
+        found.syms.iter().all(is_type) && found.syms.windows(2).any(|two| file(&two[0]) != file(&two[1]))
     }
 
     fn after(&self, of: Ty, step: Step, this: Option<&Ty>, depth: u8) -> Option<Ty> {

@@ -30,7 +30,7 @@ const MAX_KNOWN: usize = 512;
 const MAX_UNKNOWN: usize = 128;
 
 /// A listener that limits its connections.
-pub(super) struct Limited {
+pub(crate) struct Limited {
     listener: TcpListener,
     places: Arc<Semaphore>,
     unknown: VecDeque<Weak<Shared>>,
@@ -38,7 +38,7 @@ pub(super) struct Limited {
 
 impl Limited {
     /// Wraps `listener`.
-    pub(super) fn new(listener: TcpListener) -> Self {
+    pub(crate) fn new(listener: TcpListener) -> Self {
         Self {
             listener,
             places: Arc::new(Semaphore::new(MAX_KNOWN)),
@@ -93,7 +93,7 @@ impl Listener for Limited {
 /// The state of a connection. The connection and the handler of its requests share it. The handler updates it, and the
 /// connection closes when the time limit of its phase is reached.
 #[derive(Clone)]
-pub(super) struct Pace(Arc<Shared>);
+pub(crate) struct Pace(Arc<Shared>);
 
 struct Shared {
     places: Arc<Semaphore>,
@@ -169,7 +169,7 @@ impl Shared {
 
 impl Pace {
     /// Records an authorized request. Returns false if there are too many authorized connections.
-    pub(super) fn answers(&self) -> bool {
+    pub(crate) fn answers(&self) -> bool {
         let mut state = self.0.state();
         if state.place.is_none() {
             state.place = Arc::clone(&self.0.places).try_acquire_owned().ok();
@@ -181,7 +181,7 @@ impl Pace {
     }
 
     /// Records that the request was answered.
-    pub(super) fn rests(&self) {
+    pub(crate) fn rests(&self) {
         let mut state = self.0.state();
         if state.is_known() {
             state.enter(Phase::Resting);
@@ -196,7 +196,7 @@ impl Connected<IncomingStream<'_, Limited>> for Pace {
 }
 
 /// A connection whose reads and writes fail with a timeout when the time limit of its phase is reached.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     timer: Pin<Box<tokio::time::Sleep>>,
     pace: Pace,

@@ -31,6 +31,7 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use self::blocking::{Blocking, Outcome, Permit};
+pub(crate) use self::connection::{Limited, Pace};
 pub(crate) use self::http::say;
 pub(crate) use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, Profile, ServeOptions};

@@ -14,7 +14,7 @@ use crate::snapshot::{FileId, View};
 use super::definition::{FileDefinitions, FoundDefinition, Numbers};
 use super::filter::FileFilter;
 use super::lines::LineStarts;
-use super::path_role::is_test_path;
+use super::path_role::{is_test_path, test_folder};
 use super::source::{Source, SourceError, Sources};
 
 /// Approximate number of bytes of code per token.
@@ -214,6 +214,7 @@ pub fn summary(sources: &Sources<'_>, root: &str, files: &[FileId]) -> Result<Su
     let mut test_folders = BTreeSet::new();
     let mut summary = Summary::default();
     for (&file, &n_lines) in files.iter().zip(&n_lines) {
+        sources.go_on()?;
         let path = path_of(view, file);
         let below = below(&path, root);
         let lang = view.lang(file);
@@ -240,7 +241,7 @@ pub fn summary(sources: &Sources<'_>, root: &str, files: &[FileId]) -> Result<Su
     summary.languages = by_size(by_language);
     summary.folders = by_size(by_folder);
     summary.folders.truncate(MAX_FOLDERS);
-    summary.test_folders = outermost(test_folders);
+    summary.test_folders = test_folders.into_iter().collect();
     for named in [
         &mut summary.entry_points,
         &mut summary.build_files,
@@ -263,6 +264,7 @@ pub fn tree(sources: &Sources<'_>, root: &str, files: &[FileId], depth: usize) -
         ..TreeNode::default()
     };
     for (&file, &n_lines) in files.iter().zip(&n_lines) {
+        sources.go_on()?;
         let path = path_of(view, file);
         top.add(below(&path, root), n_lines, depth);
     }
@@ -573,18 +575,6 @@ fn is_entry_point(name: &str, lang: Lang) -> bool {
     is_code && ENTRY_POINTS.contains(&stem)
 }
 
-/// Returns the outermost test folder of a path, recognized by its name.
-fn test_folder(path: &str) -> Option<&str> {
-    let ends = path.match_indices('/').map(|(at, _)| at);
-    ends.map(|end| &path[..end])
-        .find(|folder| is_test_path(&format!("{folder}/x")))
-}
-
-fn outermost(folders: BTreeSet<String>) -> Vec<String> {
-    let is_inside = |folder: &String| folders.iter().any(|outer| folder.starts_with(&format!("{outer}/")));
-    folders.iter().filter(|folder| !is_inside(folder)).cloned().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -610,8 +600,8 @@ mod tests {
     fn test_folders_are_the_outermost() {
         assert_eq!(test_folder("a/tests/it/main.rs"), Some("a/tests"));
         assert_eq!(test_folder("src/main.rs"), None);
-        let folders = ["tests", "tests/it", "x/spec"].map(str::to_owned);
-        assert_eq!(outermost(folders.into_iter().collect()), ["tests", "x/spec"]);
+        assert_eq!(test_folder("x/spec/tests/a.py"), Some("x/spec"));
+        assert_eq!(test_folder("testing/a.py"), Some("testing"));
     }
 
     #[test]

@@ -85,6 +85,19 @@ pub fn is_test_path(path: &str) -> bool {
     path_role(path) == Some(PathRole::Test)
 }
 
+/// Returns the outermost folder of a path whose name is typical for tests.
+pub(super) fn test_folder(path: &str) -> Option<&str> {
+    if path.starts_with("testing/") {
+        return Some("testing");
+    }
+    let mut start = 0;
+    path.match_indices('/').map(|(end, _)| end).find_map(|end| {
+        let name = &path[start..end];
+        start = end + 1;
+        (folder_role(name) == Some(PathRole::Test)).then(|| &path[..end])
+    })
+}
+
 fn folder_role(folder: &str) -> Option<PathRole> {
     let mut role = PERIPHERAL_FOLDERS
         .contains(&folder.to_lowercase().as_str())

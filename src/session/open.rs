@@ -19,7 +19,7 @@ use super::jobs::{Job, Jobs};
 use super::revision::while_objects_vanish;
 use super::views::{Base, Based, Edits};
 use super::workspace::Workspace;
-use crate::extract::is_credential;
+use crate::extract::{is_credential, is_credential_of_tree};
 use crate::git::{Repository, WorkTreeChanges};
 use crate::history::History;
 use crate::ingest::{Outcome, Target};
@@ -350,6 +350,8 @@ impl Session {
     fn visible(&self, view: View) -> View {
         match self.visibility {
             Visibility::All => view,
+            // A tree can be a folder of the repository.
+            Visibility::WithoutCredentials if view.provenance().is_tree() => view.without(is_credential_of_tree),
             Visibility::WithoutCredentials => view.without(is_credential),
         }
     }

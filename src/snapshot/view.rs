@@ -41,6 +41,13 @@ pub struct Provenance {
     pub incomplete: Vec<String>,
 }
 
+impl Provenance {
+    /// Returns true for a tree that was named without a commit.
+    pub(crate) fn is_tree(&self) -> bool {
+        self.commit.is_none() && !matches!(self.reference.as_str(), "WORKTREE" | "INDEX")
+    }
+}
+
 /// Counts of searched and skipped files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {

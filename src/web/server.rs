@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::door::{Door, Refused, write_entrance};
 use super::url::Target;
 use super::{Answer, frame, pages};
-use crate::mcp::{Blocking, Hub, Outcome, Permit, say, termination_signal};
+use crate::mcp::{Blocking, Hub, Limited, Outcome, Pace, Permit, say, termination_signal};
 use crate::model::Ctx;
 use crate::model::unprintable::visible;
 use crate::ops::{Ask, Common};
@@ -98,7 +98,8 @@ async fn run(hub: Hub, repositories: BTreeMap<String, Option<PathBuf>>, port: u1
         door,
     });
     let app = Router::new().fallback(answer).with_state(Arc::clone(&server));
-    let served = axum::serve(listener, app).with_graceful_shutdown(termination_signal());
+    let app = app.into_make_service_with_connect_info::<Pace>();
+    let served = axum::serve(Limited::new(listener), app).with_graceful_shutdown(termination_signal());
     let forced = async {
         termination_signal().await;
         tokio::time::sleep(SHUTDOWN_TIME).await;
@@ -143,15 +144,16 @@ fn repositories(hub: &Hub) -> BTreeMap<String, Option<PathBuf>> {
     named
 }
 
-async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response {
+async fn answer(ConnectInfo(pace): ConnectInfo<Pace>, State(server): State<Arc<Server>>, request: Request) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
-    let response = secured(respond(server, request).await);
+    let response = secured(respond(server, &pace, request).await);
+    pace.rests();
     tracing::info!(%method, status = response.status().as_u16(), took_ms = began.elapsed().as_millis() as u64, "request");
     response
 }
 
-async fn respond(server: Arc<Server>, request: Request) -> Response {
+async fn respond(server: Arc<Server>, pace: &Pace, request: Request) -> Response {
     let (method, headers, uri) = (
         request.method().clone(),
         request.headers().clone(),
@@ -174,7 +176,8 @@ async fn respond(server: Arc<Server>, request: Request) -> Response {
         return entrance(&server, &method, request).await;
     }
     match server.door.check(&method, &headers) {
-        Ok(()) => {}
+        Ok(()) if pace.answers() => {}
+        Ok(()) => return error(StatusCode::SERVICE_UNAVAILABLE, "Too many connections", &back()),
         Err(refused) => return refusal(refused, asked),
     }
     if asked.len() > MAX_URL_BYTES {

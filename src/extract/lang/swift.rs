@@ -149,7 +149,7 @@ fn unwrapped<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
         } else if child.kind() == "=" {
             is_assigned = true;
         } else if is_assigned && child.is_named() {
-            let bound = name.take().map(|name| Bound::new(BindingKind::Local, name).to(Some(child)));
+            let bound = name.take().map(|name| Bound::new(BindingKind::Local, name).to(Some(child)).after(child));
             let is_self = bound.as_ref().is_some_and(|bound| child.kind() == "self_expression" && bound.name.end_byte() - bound.name.start_byte() == 4);
             found.extend(bound.filter(|_| !is_self));
         }

@@ -34,6 +34,8 @@ pub(crate) struct Grammar {
     pub(crate) zone: Option<ZoneFn>,
     /// The mark before a name that begins at the root of all names.
     pub(crate) root: Option<u8>,
+    /// The kind of a function without a name in which `this` can mean another object; empty if there is none.
+    pub(crate) lambda: &'static str,
     /// The kind of a call that begins with `new`, which is then the qualifier of the name.
     pub(crate) creation: &'static str,
 }
@@ -60,6 +62,7 @@ impl Grammar {
             embedded: None,
             zone: None,
             root: None,
+            lambda: "",
             creation: "",
         }
     }
@@ -91,6 +94,12 @@ impl Grammar {
     /// Sets the mark before a name that begins at the root of all names.
     pub(crate) const fn rooted_by(mut self, mark: u8) -> Self {
         self.root = Some(mark);
+        self
+    }
+
+    /// Sets the kind of a function without a name in which `this` can mean another object.
+    pub(crate) const fn lambdas(mut self, kind: &'static str) -> Self {
+        self.lambda = kind;
         self
     }
 

@@ -78,8 +78,23 @@ impl<'t> Walker<'_, 't> {
             receiver: of,
             n_arguments,
             arguments,
-            ..Mention::new(kind, name, self.rooted(name, qualifier))
+            ..Mention::new(kind, name, self.in_lambda(self.rooted(name, qualifier)))
         });
+    }
+
+    /// Returns the bracket of the function without a name around a name without a qualifier, or the qualifier.
+    fn in_lambda(&self, qualifier: ByteRange) -> ByteRange {
+        let lambda = self.tables.grammar.lambda;
+        if lambda.is_empty() || !qualifier.is_empty() {
+            return qualifier;
+        }
+        let mut around = self.frames.iter().rev().map(|frame| frame.node);
+        let inside = around.by_ref().take_while(|node| node.kind() != "function_declaration");
+        let found = inside.into_iter().find(|node| node.kind() == lambda);
+        found.map_or(qualifier, |node| {
+            let start = range_of(node).start;
+            ByteRange::new(start, start + 1)
+        })
     }
 
     /// Returns the list of arguments of a call, and the number of functions behind it that are arguments, too.

@@ -310,7 +310,9 @@ pub(super) fn may_run_unseen(view: &View, linker: &Linker<'_>, of: DefId) -> boo
     let name = definition.name.as_str();
     let profile = extract::profile(view.lang(of.file));
     let is_magic = name.starts_with("__") && (name.ends_with("__") || profile.has_dollar);
-    let is_operator = !name.contains(|letter: char| letter.is_alphanumeric() || letter == '_');
+    // An assignment of Ruby calls `name=`.
+    let is_setter = name.ends_with('=');
+    let is_operator = is_setter || !name.contains(|letter: char| letter.is_alphanumeric() || letter == '_');
     let outer = definition
         .container
         .and_then(|index| linker.definition(DefId { file: of.file, index }));

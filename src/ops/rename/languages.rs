@@ -10,6 +10,9 @@ use crate::query::Source;
 use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
 
+/// Maximum distance of a name of Python from the quotes around its type.
+const MAX_TYPE_BYTES: usize = 1 << 10;
+
 impl Subject<'_> {
     /// Fails if the language has uses of the definition that its name does not show.
     pub(super) fn check_language(&self, bytes: &[u8]) -> Result<()> {
@@ -210,14 +213,18 @@ impl Subject<'_> {
 
     /// Returns true if a place in a string of Python can name a type: `cast("Thing", x)`, `Callable[["Thing"], None]`.
     pub(super) fn is_quoted_type(&self, bytes: &[u8], at: usize) -> bool {
-        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
-        let start = bytes[..at].iter().rposition(is_quote).map_or(at, |quote| quote + 1);
-        let end = bytes[at..].iter().position(is_quote).map_or(at, |quote| at + quote);
         let name = &self.definition.name;
         let is_camel = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
         let can_be = self.definition.kind.is_type() || is_camel && !self.definition.kind.is_callable();
-        let text = std::str::from_utf8(&bytes[start..end]).unwrap_or_default();
-        can_be && self.language == "python" && extract::is_quoted_type(text)
+        if !can_be || self.language != "python" {
+            return false;
+        }
+        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+        let near = &bytes[at.saturating_sub(MAX_TYPE_BYTES)..bytes.len().min(at + MAX_TYPE_BYTES)];
+        let at = at.min(MAX_TYPE_BYTES);
+        let start = near[..at].iter().rposition(is_quote).map_or(at, |quote| quote + 1);
+        let end = near[at..].iter().position(is_quote).map_or(at, |quote| at + quote);
+        std::str::from_utf8(&near[start..end]).is_ok_and(extract::is_quoted_type)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The changed definitions, in the order of their consequences.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::rows::{Consequence, DefinitionRow, Site};
 use crate::link::DefId;
@@ -13,6 +13,8 @@ use crate::session::Result;
 
 /// Maximum number of changed definitions whose callers are sought.
 const MAX_FOLLOWED: usize = 300;
+/// Maximum number of changed definitions with one name whose callers are sought: each call can mean all of them.
+const MAX_OF_NAME: usize = 24;
 /// Maximum number of callers that are listed for one definition.
 const MAX_SITES: usize = 20;
 
@@ -47,6 +49,13 @@ impl Changed {
                 .filter_map(|row| defs.get(row.id.as_str()).map(|of| (row, *of)))
                 .collect();
             n_all += here.len();
+            let mut n_of_name: HashMap<String, usize> = HashMap::new();
+            here.retain(|(_, of)| {
+                let name = there.linker.definition(*of).map(|of| of.name).unwrap_or_default();
+                let n = n_of_name.entry(name).or_default();
+                *n += 1;
+                *n <= MAX_OF_NAME
+            });
             here.truncate(MAX_FOLLOWED - n_followed);
             n_followed += here.len();
             let each: Vec<DefId> = here.iter().map(|(_, of)| *of).collect();

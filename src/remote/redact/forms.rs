@@ -139,10 +139,12 @@ all  (?i)connection_?string\w*["']?\]?\s*[:=]\s*["']([^"'\n]*(?:acc|key|secret|p
 # Calls that log in or make a key.
 random  (?i)(?:log_?in|log_?on|sign_?in|authenticate|connect\w*|credentials?|auth|TOTP|Wallet)\s*\(\s*(?:(?:[^()"'\n]{1,60}|[^()"'\n]{0,20}["'][^"'\n]*["']\s*),\s*){0,6}["']([^\s"':]{6,})["']
 key  (?i)(?:connect\w*|auth|search|wallet|from_?hex(?:string)?)\s*\(\s*(?:[^()"'\n]{0,20}["'][^"'\n]*["']\s*,\s*){0,2}["']([^\s"']{11,})["']
-all  (?i)(?:(?:getConnection|\bPDO|\bmysqli|\.connect|DBI->connect|BasicAuth\w*|WiFi\.begin|add_password|create_user|smtp\w*\.login|\bs\.login)\((?:[^()"'\n]{0,40}(?:["'][^"'\n]*["'])?,\s*){1,3}|(?:SecretKeySpec|PBEKeySpec|Fernet|AES\.new|hmac\.new|jwt\.encode|jwt\.sign|\bcrypt)\((?:\w+,\s*)?)[bB]?["']([^"'/\n]{6,})["']
+all  (?i)(?:(?:getConnection|\bPDO|\bmysqli|\.connect|DBI->connect|BasicAuth\w*|WiFi\.begin|add_password|create_user|smtp\w*\.login|\bs\.login)\((?:[^()"'\n]{0,40}(?:["'][^"'\n]*["'])?,\s*){1,3}|(?:SecretKeySpec|PBEKeySpec|Fernet|AES\.new|hmac\.new|jwt\.encode|jwt\.sign|jwt\.verify|bcrypt\.hash(?:Sync)?|\bcrypt)\((?:\w+,\s*)?)[bB]?["']([^"'/\n]{6,})["']
 all  \b(?:btoa|b64encode|base64_encode|encodeBase64)\(\s*b?["'][\w.-]+:([^"'\n$]{4,})["']
 all  (?i)\bConvertTo-SecureString(?:[ \t]+-(?:AsPlainText|Force|String|Key[ \t]+\S+))*[ \t]+(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'$(-][^\s"']{3,}))
 all  (?i)["']([^"'\n]{4,})["']\s*\|\s*ConvertTo-SecureString\b
+all  (?i)\b(?:echo|printf)\s+(?:-\w+\s+)?["']?([^\s"'|$]{4,})["']?\s*\|\s*(?:docker|podman)\s+secret\s+create\b
+all  @(?:Value|Config\w*|DefaultValue)\(\s*(?:\w+\s*=\s*)?"([^"\n$]{4,})"\s*\)\s*(?:[\w<>.]+\s+){1,4}(?i)\w*(?:password|passwd|pwd|secret|token|api_?key)
 # The key in a section of a settings file.
 all  (?i)["'](?:jwt|hmac|aes|encryption|signing)\w*["']\s*:\s*\{[^{}]{0,300}?["']\w*key["']\s*:\s*["']([^"'\n]{4,})["']
 random  (?i)cookie["']?\s*[:,=]\s*\\?["']?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})
@@ -194,7 +196,7 @@ all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo 
 "##;
 
 /// Texts, one of which every form in [`NEAR_FORMS`] contains.
-const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|createhmac\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|crypt|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
+const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|createhmac\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|jwt\.verify|crypt(?:\.hash[a-z]*)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
 const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo|gh|snmp[a-z]+|ssh-keygen|user(?:add|mod)|aws)[ \t]";
 /// Limit on the text before and behind such a word.

@@ -27,7 +27,7 @@ const LINKS: &str = r##"
 strong  random  never  §  (?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*
 strong  any  never  (?:cmp|compare\w*|equals)\(§  \s*,\s*
 # `getenv("NAME", "value")`, `put(NAME, "value")`, `{name, "value"}`, `set :name, "value"`, `"--name", "value"`.
-weak  any  never  (?i)(?:(?:env|setdefault|fetch|\bget|option|flag\.\w+|\bdefine|setattr|set_?property|header|put|insert|add|append|\.of|pair|param|\.set|\.set_env)\(\s*(?:\w+,\s*)?["']?|^\s*\{|\bset[ (]:|["']--?)§  ["']?\s*,\s*
+weak  any  never  (?i)(?:(?:env|setdefault|fetch|\bget|option|flag\.\w+|\bdefine|setattr|set_?property|header|put|insert|add|append|\.of|pair|param|\.set|\.set_env|set_var|setItem)\(\s*(?:\w+,\s*)?["']?|^\s*\{|\bset[ (]:|["']--?)§  ["']?\s*,\s*
 strong  any  never  ["']§  ["']\s*(?:to|->|;)\s*
 weak  any  never  --?§  ["']\)\s*\.arg\(\s*
 weak  random  never  ["':]§  ["'`]?\s*,\s*
@@ -42,6 +42,17 @@ strong  any  never  \bclass\s+§  [^\n]{0,40}[:{]\s*\n\s*(?:\w+\s+){0,4}\w+\s*=\
 # `find("#name").type("value")`, `setName("value")`, `.name("user", "value")`, `Name{"value"}`.
 strong  any  never  §  ["'`]?\]?["']?\)\s*\.(?:type|fill|clear_and_type|send_?keys|sendKeys|val|set_?[vV]alue|set)\(\s*
 strong  random  never  §  [({]\s*
+# `val name by lazy { "value" }`, `let(:name) { "value" }`, `name: .some("value")`, `name = Buffer.from("value")`.
+weak  any  never  §  \s+by\s+\w+\s*\{\s*
+strong  any  never  \blet!?\(:§  \)\s*\{\s*
+weak  any  never  §  \s*(?::\s*[&'\w?<>\[\] ]{1,40}=)?[:=]?\s*(?:new\s+)?[\w:.]*(?:\.some|\.from|concat!|encode|pack|bytes)\s*\(?\s*
+# `strcpy(name, "value")`, `name, = ["value"]`, `option (name) = "value"`.
+strong  any  never  (?:str|mem)n?l?cpy\w*\(\s*§  \s*,\s*
+strong  any  never  §  \s*,\s*=\s*[\[(]?\s*
+strong  any  never  \(§  \)\s*=\s*
+# `NAME=$(echo value)`, `read NAME <<< value`.
+strong  any  any  §  =\$\(\s*(?:echo|printf)\s+(?:-\w+\s+)?
+strong  any  any  (?i)^\s*read\s(?:.*\s)?§  [ \t]*<<<[ \t]*
 # `name is value`, `name 0 value`, `name "value"`, `--name value`, `ENV name value`.
 strong  never  random  §  ["'`*]*[ \t]+(?:(?:is|are|was|as|to|be|ist|est|es):?[ \t]+|[0-9][ \t]+)?["'`*]*
 strong  any  never  §  [ \t]+(?:is|ist|est|es|was|as):?[ \t]+
