@@ -292,3 +292,52 @@ fn long_files_have_few_elements() {
     assert!(page.contains("100000 x = 1") || page.contains(">100000</a> x = 1"));
     assert!(web.page("/repo/-/file/HEAD:wide.py").1.len() < 20_000);
 }
+
+/// A tree can be a folder of the repository, in which the names of its files say less.
+#[test]
+fn credentials_of_a_folder_stay_hidden() {
+    let repo = TestRepo::new(
+        "
+        //- .aws/credentials
+        aws_secret_access_key = hunter2hunter2
+        //- a.py
+        x = 1
+        ",
+    );
+    repo.commit("start");
+    let web = Web::entered(&repo);
+    let tree = repo.rev_parse("HEAD:.aws");
+    for path in [
+        "/repo/-/raw/HEAD:.aws/credentials".to_owned(),
+        format!("/repo/-/raw/{}:credentials", tree),
+        format!("/repo/-/file/{}:credentials", tree),
+        format!("/repo/-/search/{}?q=hunter2hunter2", tree),
+    ] {
+        let (_, page) = web.page(&path);
+        assert!(!page.contains("aws_secret"), "{path}: {page}");
+    }
+}
+
+#[test]
+fn connections_that_send_nothing_do_not_block_pages() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    let connect = || std::net::TcpStream::connect(&web.address).unwrap();
+    let _silent: Vec<std::net::TcpStream> = (0..200).map(|_| connect()).collect();
+    assert_eq!(web.page("/repo/-/tree/WORKTREE:").0, 200);
+}
+
+#[test]
+fn the_life_page_lists_long_files_that_change_often() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    let (_, page) = web.page("/repo/-/life/HEAD:");
+    assert!(
+        page.contains("<svg") && page.contains("src/shop.py: 9 lines, 2 commits"),
+        "{page}"
+    );
+    let (_, page) = web.page("/repo/-/life/HEAD:src");
+    assert!(page.contains("taxes.py") && !page.contains("README.md"), "{page}");
+    assert!(web.page("/repo/-/index/HEAD:").1.contains("references"));
+    assert_eq!(web.page("/-/help").0, 200);
+}

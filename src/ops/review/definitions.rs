@@ -13,8 +13,8 @@ use crate::session::Result;
 
 /// Maximum number of changed definitions whose callers are sought.
 const MAX_FOLLOWED: usize = 300;
-/// Maximum number of changed definitions with one name whose callers are sought: each call can mean all of them.
-const MAX_OF_NAME: usize = 24;
+/// Maximum number of changed definitions with one name in a file whose callers are sought: each call can mean all of them.
+const MAX_OF_NAME: usize = 8;
 /// Maximum number of callers that are listed for one definition.
 const MAX_SITES: usize = 20;
 
@@ -49,10 +49,10 @@ impl Changed {
                 .filter_map(|row| defs.get(row.id.as_str()).map(|of| (row, *of)))
                 .collect();
             n_all += here.len();
-            let mut n_of_name: HashMap<String, usize> = HashMap::new();
+            let mut n_of_name: HashMap<_, usize> = HashMap::new();
             here.retain(|(_, of)| {
                 let name = there.linker.definition(*of).map(|of| of.name).unwrap_or_default();
-                let n = n_of_name.entry(name).or_default();
+                let n = n_of_name.entry((of.file, name)).or_default();
                 *n += 1;
                 *n <= MAX_OF_NAME
             });

@@ -160,6 +160,19 @@ fn imports_of_one_name_take_time_in_proportion() {
     links_in_time(&files, N_IMPORTS);
 }
 
+/// Each value is what the call before it returns.
+#[test]
+fn chains_of_calls_take_time_in_proportion() {
+    const N_CALLS: usize = 20_000;
+    let chain = ".b(1)\n".repeat(N_CALLS);
+    let files = [
+        ("a.js", format!("x = a\n{chain}")),
+        ("a.rs", format!("fn f() {{ a{chain} }}")),
+        ("a.kt", format!("fun f() {{ a{chain} }}")),
+    ];
+    links_in_time(&files, N_CALLS);
+}
+
 /// Each definition is exported under the same name.
 #[test]
 fn exports_of_one_name_take_time_in_proportion() {
