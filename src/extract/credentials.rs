@@ -17,7 +17,6 @@ const NAMES: &[&str] = &[
     ".vault-token",
     "id_dsa",
     "id_ecdsa",
-    "auth.json",
     "application_default_credentials.json",
     "kubeconfig",
     "client_secret.json",
@@ -39,6 +38,7 @@ const BELOW: &[&str] = &[
     ".cargo/credentials.toml",
     ".config/gh/hosts.yml",
     ".m2/settings.xml",
+    ".composer/auth.json",
 ];
 /// Extensions of key files.
 const ENDINGS: &[&str] = &[
@@ -94,12 +94,13 @@ fn is_known(path: &str) -> bool {
     };
     let env = name.strip_prefix(".env.").or_else(|| name.strip_suffix(".env"));
     let is_env = env.is_some_and(|rest| !is_sample(rest));
-    let is_key = name.starts_with("id_ed25519") || name.starts_with("id_rsa") || name.starts_with("authkey_");
+    let is_key = !name.contains('.') && (name.starts_with("id_ed25519") || name.starts_with("id_rsa"))
+        || name.starts_with("authkey_") && name.ends_with(".p8");
     let is_below = |known: &str| {
         path.strip_suffix(known)
             .is_some_and(|before| before.is_empty() || before.ends_with('/'))
     };
-    is_named || is_data || is_env || is_key && !name.ends_with(".pub") || BELOW.iter().any(|known| is_below(known))
+    is_named || is_data || is_env || is_key || path == "auth.json" || BELOW.iter().any(|known| is_below(known))
 }
 
 #[cfg(test)]
@@ -150,6 +151,9 @@ mod tests {
             "config.json",
             "docker/example.env",
             "keys/id_rsa.pub",
+            "src/id_rsa_test.go",
+            "locales/auth.json",
+            "src/authkey_service.py",
             "key.rs",
             "notes.bak",
         ] {

@@ -16,7 +16,6 @@ mod detect;
 mod embedded;
 mod encoding;
 mod extractor;
-mod highlight;
 mod lang;
 mod layout;
 mod leads;
@@ -37,7 +36,6 @@ pub use credentials::{is_credential, is_credential_of_tree};
 pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use encoding::byte_order_mark;
 pub use extractor::{Extractor, extract, has_grammar};
-pub(crate) use highlight::{COMMENT, Span, spans};
 pub(crate) use lang::is_quoted_type;
 pub use lang::{Extensions, Globals, Indentation, Language, Profile, Standard, by_name, language, languages, profile};
 pub(crate) use lines::LineIndex;
@@ -45,7 +43,7 @@ pub use near::{Edit, FileDefinitions, definitions_near, is_balanced_after, offse
 pub use options::{Options, recipe_number};
 pub use paths::{is_lock_file, is_vendored};
 pub use types::{
-    Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, Import,
+    Arity, Binding, BindingKind, Chunk, ChunkKind, Definition, DefinitionKind, Extraction, Heading, IN_LAMBDA, Import,
     ImportedName, Literal, Reference, ReferenceKind, Shape, Step, Steps, Unparsed, Value,
 };
 pub use visible::is_visible_outside;

@@ -493,6 +493,9 @@ pub enum ReferenceKind {
     Import = 9,
 }
 
+/// The qualifier of a name without one in a function without a name in which `this` can mean another object.
+pub const IN_LAMBDA: &str = "}";
+
 /// A statement that imports another module or file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {

@@ -5,8 +5,9 @@
 //!
 //! ```text
 //! meta    u64 decompressed length of the changes
-//! changes a zstd frame: 16-byte version pairs with the records of their differences; and, by name of a definition,
-//!   the shortened ids of the pairs that left it unchanged
+//! changes a zstd frame: 16-byte keys of version pairs with the records of their differences, and of commits that moved
+//!   a definition here with its record; and, by name of a definition, the shortened keys of the pairs that left it
+//!   unchanged
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,11 +34,12 @@ const MAX_BYTES: usize = 64 << 20;
 /// Limit on the number of names per file for which unchanged version pairs are stored.
 const MAX_NAMES: usize = 64;
 
-/// Identifies two versions of a file by a hash of everything that determines their differences.
+/// Identifies what is cached: the differences of two versions of a file, by a hash of everything that determines them; or
+/// where a commit moved a definition from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct VersionPair([u8; 16]);
+pub(super) struct ChangeKey([u8; 16]);
 
-impl VersionPair {
+impl ChangeKey {
     pub(super) fn new(before: Option<&(RepoPath, Entry)>, after: Option<Entry>) -> Self {
         let mut hasher = blake3::Hasher::new();
         let mut add = |entry: Option<Entry>| {
@@ -59,7 +61,7 @@ impl VersionPair {
         Self(id)
     }
 
-    /// Identifies the search for the origin of a definition among the files of a commit instead.
+    /// Identifies the origin of a definition among the files that a commit changed.
     pub(super) fn of_search(commit: CommitId, key: &SymbolKey) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("codescout origin of a definition");
         hasher.update(commit.0.as_bytes());
@@ -87,7 +89,7 @@ pub struct SymbolChangeCache {
 
 #[derive(Debug, Default)]
 struct CachedPath {
-    changes: HashMap<VersionPair, Rc<Vec<SymbolRecord>>>,
+    changes: HashMap<ChangeKey, Rc<Vec<SymbolRecord>>>,
     /// The version pairs that left a definition unchanged, by its name and its index among definitions of that name.
     untouched: Untouched,
     has_new: bool,
@@ -98,7 +100,7 @@ type Untouched = BTreeMap<(String, u32), BTreeSet<u64>>;
 /// The decompressed content of a cache file.
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    changes: Vec<(VersionPair, Vec<StoredRecord>)>,
+    changes: Vec<(ChangeKey, Vec<StoredRecord>)>,
     untouched: Untouched,
 }
 
@@ -112,23 +114,23 @@ impl SymbolChangeCache {
         }
     }
 
-    pub(super) fn get(&mut self, path: &RepoPath, pair: &VersionPair) -> Option<Rc<Vec<SymbolRecord>>> {
+    pub(super) fn get(&mut self, path: &RepoPath, pair: &ChangeKey) -> Option<Rc<Vec<SymbolRecord>>> {
         self.path(path).changes.get(pair).cloned()
     }
 
-    pub(super) fn add(&mut self, path: &RepoPath, pair: VersionPair, records: Rc<Vec<SymbolRecord>>) {
+    pub(super) fn add(&mut self, path: &RepoPath, pair: ChangeKey, records: Rc<Vec<SymbolRecord>>) {
         let known = self.path(path);
         known.changes.insert(pair, records);
         known.has_new = true;
     }
 
-    pub(super) fn is_untouched(&mut self, key: &SymbolKey, pair: &VersionPair) -> bool {
+    pub(super) fn is_untouched(&mut self, key: &SymbolKey, pair: &ChangeKey) -> bool {
         let untouched = &self.path(&key.path).untouched;
         let pairs = untouched.get(&(key.name.clone(), key.nth));
         pairs.is_some_and(|pairs| pairs.contains(&pair.short()))
     }
 
-    pub(super) fn add_unchanged(&mut self, key: &SymbolKey, pair: VersionPair) {
+    pub(super) fn add_unchanged(&mut self, key: &SymbolKey, pair: ChangeKey) {
         let known = self.path(&key.path);
         let name = (key.name.clone(), key.nth);
         if known.untouched.len() >= MAX_NAMES && !known.untouched.contains_key(&name) {

@@ -13,9 +13,9 @@ use crate::model::{Ctx, Oid, RepoPath, Stage};
 
 use super::files::{last_deletion, state_at};
 use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow, last_step};
-use super::known::{SymbolChangeCache, VersionPair};
+use super::known::{ChangeKey, SymbolChangeCache};
 use super::lineage::{FileRecords, MAX_SEARCHED_FILES, SymbolRecord, file_records, settle};
-use super::record::{Change, Entry, PathChange};
+use super::record::{Boundary, Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 use super::versions::{Versions, is_traced, symbol_recipe};
@@ -76,6 +76,9 @@ struct PathTrace {
     open: Vec<PathChange>,
 }
 
+/// Number of changes that are computed even if the deadline has passed.
+const MIN_COMPUTED: usize = 4;
+
 /// Finds the histories of definitions, as seen from one commit.
 pub struct SymbolTracer<'a> {
     history: &'a History,
@@ -101,6 +104,7 @@ pub struct SymbolTracer<'a> {
     /// Follows the last queried definition through versions that need not be parsed.
     watch: Option<(SymbolKey, Watch)>,
     n_missing: usize,
+    n_computed: usize,
 }
 
 /// The changes that were not read before the deadline.
@@ -138,6 +142,7 @@ impl<'a> SymbolTracer<'a> {
             unsettled: HashSet::new(),
             watch: None,
             n_missing: 0,
+            n_computed: 0,
         }
     }
 
@@ -273,16 +278,18 @@ impl<'a> SymbolTracer<'a> {
     /// passed.
     fn compute(&mut self, key: &SymbolKey, change: &PathChange) -> Result<Option<Option<SymbolRecord>>, HistoryError> {
         let before = self.before(&key.path, change)?;
-        let pair = VersionPair::new(before.as_ref(), change.new);
+        let pair = ChangeKey::new(before.as_ref(), change.new);
         if let Some(known) = self.known.get(&key.path, &pair) {
             return Ok(Some(record_of(&known, key)));
         }
         if self.known.is_untouched(key, &pair) {
             return Ok(Some(None));
         }
-        if self.ctx.is_late() {
+        // The first changes are read in any case, so that each call gets further.
+        if self.ctx.is_late() && self.n_computed >= MIN_COMPUTED {
             return Ok(None);
         }
+        self.n_computed += 1;
         if self.ctx.is_interrupted() {
             return Err(HistoryError::Interrupted);
         }
@@ -430,7 +437,7 @@ impl<'a> SymbolTracer<'a> {
 
     /// Searches the other files of a commit for the origin of an added definition.
     fn settle(&mut self, commit: u32, key: &SymbolKey) -> Result<(), HistoryError> {
-        let search = VersionPair::of_search(self.history.id(commit)?, key);
+        let search = ChangeKey::of_search(self.history.id(commit)?, key);
         let record = match self.known.get(&key.path, &search) {
             Some(known) => record_of(&known, key),
             None => {
@@ -443,7 +450,7 @@ impl<'a> SymbolTracer<'a> {
                 };
                 let own = files.iter().find(|(path, _)| *path == key.path);
                 let record = own.and_then(|(_, file)| record_of(&file.records, key));
-                if is_whole {
+                if is_whole && self.history.boundary(commit)? == Boundary::None {
                     let found = record.iter().cloned().collect();
                     self.known.add(&key.path, search, Rc::new(found));
                 }

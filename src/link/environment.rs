@@ -743,7 +743,7 @@ impl Linker<'_> {
 }
 
 /// Returns the package that a file says it belongs to.
-fn package_clause(facts: &Facts) -> Option<&str> {
+pub(super) fn package_clause(facts: &Facts) -> Option<&str> {
     let clause = facts
         .definitions
         .first()

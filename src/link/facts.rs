@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use super::environment::package_clause;
 use super::scopes::inline_module;
 use crate::extract::{
     Binding, BindingKind, Definition, DefinitionKind, Extensions, Globals, Import, ImportedName, Profile, Reference,
@@ -381,6 +382,19 @@ impl Facts {
         let binding = self.binding_of(definition)?;
         self.local_definition(binding)?;
         Some(self.bindings[binding as usize].scope)
+    }
+
+    /// Returns the folder of the file, without the folders that its package names.
+    pub(super) fn source_root(&self) -> &str {
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let package = package_clause(self).unwrap_or_default().replace('.', "/");
+        folder.strip_suffix(&package).unwrap_or(folder).trim_end_matches('/')
+    }
+
+    /// Returns true for a language in which a variable or function is never meant where a type is named.
+    pub(super) fn names_types_apart(&self) -> bool {
+        let families = [Family::C, Family::Go, Family::Rust, Family::Java, Family::Dart];
+        families.contains(&self.family) || matches!(self.globals(), Globals::Namespaces | Globals::Modules)
     }
 
     /// Returns the block in which a method of Ruby is defined, whose caller decides what it is a member of.

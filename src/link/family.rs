@@ -96,8 +96,18 @@ impl Linker<'_> {
         Ok(Some(kin))
     }
 
-    /// Returns the same definition in the stub of a Python file, or in the file that a stub describes.
+    /// Returns the same definition in the stub of a Python file, or in the file that a stub describes; in Rust, in a module of
+    /// the file with the same path, of which a build takes one.
     fn twins(&self, facts: &Facts, of: u32) -> Vec<DefId> {
+        let definition = &facts.definitions[of as usize];
+        let is_in_module = |container| facts.has_kind(container, DefinitionKind::Module);
+        if facts.family == Family::Rust && definition.container.is_some_and(is_in_module) {
+            let kind = definition.kind;
+            let named = facts.named(&definition.name).iter();
+            let same = named
+                .filter(|&&other| facts.has_kind(other, kind) && outer_names(facts, other).eq(outer_names(facts, of)));
+            return same.map(|&index| facts.def(index)).collect();
+        }
         let twin = self.links.environment.python_twin(facts.file);
         let Some(twin) = twin.and_then(|file| self.facts(file)) else {
             return Vec::new();

@@ -323,7 +323,7 @@ impl Linker<'_> {
         };
         // Programs of Swift that are built apart can have types of one name.
         if facts.globals() == Globals::Modules {
-            self.keep_nearest(facts, &mut found);
+            self.keep_most_alike(facts, &mut found);
         }
         (!found.syms.is_empty()).then_some(found)
     }

@@ -278,7 +278,7 @@ impl Linker<'_> {
             let mut other = Vec::new();
             let found = self.members_in(of, (name, usage), depth, &mut Climb::default(), &mut other);
             if usage.kind == Some(ReferenceKind::Type) {
-                other.retain(|of| !self.is_constructor(*of));
+                other.retain(|of| self.fits(*of, usage));
             }
             if found.is_empty() { other } else { found }
         };
@@ -443,6 +443,17 @@ impl Linker<'_> {
         match usage.kind {
             Some(ReferenceKind::Macro) if facts.family == Family::Rust => kind == DefinitionKind::Macro,
             Some(ReferenceKind::Type) if kind == DefinitionKind::Constructor => false,
+            Some(ReferenceKind::Type)
+                if facts.family != Family::C
+                    && facts.names_types_apart()
+                    && (kind.is_callable()
+                        || matches!(
+                            kind,
+                            DefinitionKind::Field | DefinitionKind::Variable | DefinitionKind::Property
+                        )) =>
+            {
+                false
+            }
             Some(ReferenceKind::Attribute) if facts.family == Family::Java => kind.is_type(),
             _ if kind == DefinitionKind::Macro && facts.family == Family::Rust => false,
             // The type of a callback is no function.

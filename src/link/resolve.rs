@@ -607,7 +607,11 @@ impl<'v> Linker<'v> {
                 if found.syms.len() > 1 && facts.family == Family::Java && !facts.is_kotlin() {
                     self.keep_nearest(facts, &mut found);
                 }
-                if facts.is_kotlin() && reference.kind == ReferenceKind::Call && reference.receiver == Value::None {
+                let is_of_value = matches!(
+                    reference.kind,
+                    ReferenceKind::Call | ReferenceKind::Value | ReferenceKind::Name
+                );
+                if facts.is_kotlin() && is_of_value && reference.receiver == Value::None {
                     return self.with_receiver(facts, reference, found);
                 }
                 if facts.is_scala() {
@@ -620,36 +624,54 @@ impl<'v> Linker<'v> {
         found
     }
 
-    /// Of an item of Rust and a module or type with one name, a path goes through the latter.
+    /// Returns the kind of the definition that something is.
+    pub(super) fn kind_of(&self, sym: &Sym) -> Option<DefinitionKind> {
+        self.definition(sym.definition()?).map(|of| of.kind)
+    }
+
+    /// Keeps the modules and types of one name, through which a path of Rust goes, and not the functions.
     fn keep_holders(&self, found: &mut Found) {
-        let is_callable = |sym: &Sym| {
-            let of = sym.definition().and_then(|of| self.definition(of));
-            of.is_some_and(|of| of.kind.is_callable())
-        };
+        let is_callable = |sym: &Sym| self.kind_of(sym).is_some_and(DefinitionKind::is_callable);
         if !found.syms.iter().all(is_callable) {
             found.syms.retain(|sym| !is_callable(sym));
         }
     }
 
-    /// Of types with one full name in several files, as in modules that are built apart, keeps those in the file whose
-    /// path is most like that of `facts`.
+    /// Returns true for types in several files, of which a build takes one.
+    pub(super) fn are_alternatives(&self, found: &Found) -> bool {
+        let file = |sym: &Sym| sym.definition().map(|of| of.file);
+        let is_type = |sym: &Sym| self.kind_of(sym).is_some_and(DefinitionKind::is_type);
+        found.syms.windows(2).any(|two| file(&two[0]) != file(&two[1])) && found.syms.iter().all(is_type)
+    }
+
+    /// Keeps the types below the source root of a file, if there are some among types of one full name.
     pub(super) fn keep_nearest(&self, facts: &Facts, found: &mut Found) {
-        let file_of_type = |sym: &Sym| {
-            let of = sym.definition()?;
-            let kind = self.definition(of)?.kind;
-            Some(of.file).filter(|_| kind.is_type())
-        };
-        let files: Option<BTreeSet<FileId>> = found.syms.iter().map(file_of_type).collect();
-        let Some(files) = files.filter(|files| files.len() > 1) else {
+        if !self.are_alternatives(found) {
             return;
+        }
+        let own = facts.source_root();
+        let is_own = |sym: &Sym| {
+            let other = sym.definition().and_then(|of| self.facts(of.file));
+            other.is_some_and(|other| other.source_root() == own)
         };
-        let likeness = |file: FileId| {
-            let path = self.links.environment.path(file);
+        if found.syms.iter().any(is_own) {
+            found.syms.retain(is_own);
+        }
+    }
+
+    /// Keeps the types in the file of Swift whose path is most like that of `facts`, of types of one name in programs that are
+    /// built apart.
+    pub(super) fn keep_most_alike(&self, facts: &Facts, found: &mut Found) {
+        if !self.are_alternatives(found) {
+            return;
+        }
+        let likeness = |sym: &Sym| {
+            let path = sym.definition().map_or("", |of| self.links.environment.path(of.file));
             let same = facts.path.split('/').zip(path.split('/'));
             same.take_while(|(one, other)| one == other).count()
         };
-        let most = files.into_iter().map(likeness).max();
-        found.syms.retain(|sym| file_of_type(sym).map(likeness) == most);
+        let most = found.syms.iter().map(likeness).max();
+        found.syms.retain(|sym| Some(likeness(sym)) == most);
     }
 
     fn resolve(&self, facts: &Facts, index: u32, depth: u8) -> Found {

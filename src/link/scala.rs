@@ -34,18 +34,12 @@ impl Linker<'_> {
 
     /// Of a class and an object, or an alias and a value, with one name, keeps the one that a reference means.
     pub(super) fn without_companion(&self, reference: &Reference, mut found: Found, depth: u8) -> Found {
-        let is_alias = |sym: &Sym| {
-            let of = sym.definition().and_then(|of| self.definition(of));
-            of.is_some_and(|of| of.kind == DefinitionKind::TypeAlias)
-        };
+        let is_alias = |sym: &Sym| self.kind_of(sym) == Some(DefinitionKind::TypeAlias);
         let is_called = reference.kind == ReferenceKind::Call && reference.qualifier.as_deref() != Some("new");
         if is_called && !found.syms.iter().all(is_alias) {
             found.syms.retain(|sym| !is_alias(sym));
         }
-        let is_type = |sym: &Sym| {
-            let kind = sym.definition().and_then(|of| self.definition(of)).map(|of| of.kind);
-            kind.is_some_and(DefinitionKind::is_type)
-        };
+        let is_type = |sym: &Sym| self.kind_of(sym).is_some_and(DefinitionKind::is_type);
         let is_object = |sym: &Sym| sym.definition().is_some_and(|of| self.is_object(of));
         let n_objects = found.syms.iter().filter(|sym| is_object(sym)).count();
         if found.syms.len() < 2 || n_objects == 0 || n_objects == found.syms.len() || !found.syms.iter().all(is_type) {

@@ -8,7 +8,7 @@ use super::members::Use;
 use super::memo::{Question, deeper};
 use super::outside::Sought;
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, Globals, IN_LAMBDA, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
 /// Limit on the imports of one name in one scope that can be what it means.
@@ -122,8 +122,9 @@ impl Linker<'_> {
         .filter(|found| !found.syms.is_empty())
     }
 
-    /// A function of Kotlin that extends none of the types around a call without a receiver is no more than a candidate, and
-    /// so is a member, in a function without a name, if another type has one with its name: `this` can be another object.
+    /// A function of Kotlin that extends none of the types around a name without a receiver is no more than a candidate. In a
+    /// function without a name, `this` can be another object: so is everything but a variable, if a type has another member
+    /// with the name.
     pub(super) fn with_receiver(&self, facts: &Facts, reference: &Reference, found: Found) -> Found {
         let at = reference.range.start;
         let is_around = |extended: &str| {
@@ -135,18 +136,14 @@ impl Linker<'_> {
             let extended = sym.definition().and_then(|of| self.extended_by(of));
             extended.is_some_and(|extended| !is_around(&extended))
         };
-        let is_member = |sym: &Sym| {
-            let of = sym.definition();
-            of.is_some_and(|of| self.extended_by(of).is_some() || self.type_around(of).is_some())
-        };
-        let is_in_lambda = reference.qualifier.as_deref() == Some("{");
+        let is_in_lambda = reference.qualifier.as_deref() == Some(IN_LAMBDA);
+        let is_local = matches!(found.syms.first(), Some(Sym::Local(..)));
         let has_other = || {
             let candidates = self.candidates(facts.family, &reference.name, Sought::Member);
-            candidates.len() > found.syms.len()
+            candidates.iter().any(|of| !found.syms.contains(&Sym::Def(*of)))
         };
-        if !found.syms.is_empty()
-            && (found.syms.iter().all(extends_other) || is_in_lambda && found.syms.iter().any(is_member) && has_other())
-        {
+        let is_known = found.syms.iter().any(|sym| sym.definition().is_some());
+        if is_known && !is_local && (found.syms.iter().all(extends_other) || is_in_lambda && has_other()) {
             return Found::unknown();
         }
         found
@@ -214,6 +211,12 @@ impl Linker<'_> {
                 .map(|index| facts.references[index as usize].kind);
             called == Some(ReferenceKind::Call)
         };
+        let is_constructor = || {
+            let mut around = facts.enclosing(at).map(|of| &facts.definitions[of as usize]);
+            around
+                .find(|of| of.kind.is_callable())
+                .is_some_and(|of| of.name == "this")
+        };
         match (facts.family, name) {
             (Family::Rust, "crate") => scope(Sym::Module(self.links.environment.rust_crate(facts.file)?)),
             (Family::Rust, "super") => scope(Sym::Module(self.rust_parent(facts, at)?)),
@@ -275,7 +278,7 @@ impl Linker<'_> {
             }
             (Family::Java, "self") if facts.is_scala() => None,
             // A constructor that calls another one.
-            (Family::Java, "this") if facts.is_scala() && is_called() => {
+            (Family::Java, "this") if facts.is_scala() && is_called() && is_constructor() => {
                 scope(Sym::Def(facts.def(facts.enclosing_type(at)?)))
             }
             (Family::Dart, "self") | (Family::Lua, "this" | "super") => None,
@@ -721,8 +724,8 @@ pub(super) fn nearest_local(facts: &Facts, reference: &Reference) -> Option<(usi
         let can_be = match binding.kind {
             BindingKind::TypeParameter => is_path_segment || reference.kind == ReferenceKind::Type,
             _ if is_path_segment => false,
-            // `struct x *x`
-            _ if facts.family == Family::C && reference.kind == ReferenceKind::Type => false,
+            // `struct x *x`, `func f(x x)`
+            _ if facts.names_types_apart() && reference.kind == ReferenceKind::Type => false,
             BindingKind::Local | BindingKind::Parameter => true,
             _ => facts.family == Family::JavaScript && facts.local_definition(*index).is_some(),
         };

@@ -236,7 +236,7 @@ impl Linker<'_> {
             }
             return Some(of.by(tier));
         }
-        if facts.family == Family::Java && self.is_ambiguous(&found) {
+        if facts.family == Family::Java && self.are_alternatives(&found) {
             return None;
         }
         let mut of = match found.syms.first()? {
@@ -293,16 +293,6 @@ impl Linker<'_> {
             of = self.after(of, step, this.as_ref(), depth)?;
         }
         Some(of)
-    }
-
-    /// Returns true for types in several files, of which a build takes one.
-    fn is_ambiguous(&self, found: &Found) -> bool {
-        let file = |sym: &Sym| sym.definition().map(|of| of.file);
-        let is_type = |sym: &Sym| {
-            let of = sym.definition().and_then(|of| self.definition(of));
-            of.is_some_and(|of| of.kind.is_type())
-        };
-        found.syms.iter().all(is_type) && found.syms.windows(2).any(|two| file(&two[0]) != file(&two[1]))
     }
 
     fn after(&self, of: Ty, step: Step, this: Option<&Ty>, depth: u8) -> Option<Ty> {

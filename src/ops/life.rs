@@ -34,8 +34,13 @@ pub(crate) struct FileLife {
 pub(crate) fn life(ask: &Ask<'_>, folder: &str) -> Result<Life> {
     let selection = FileSelection::default();
     let question = Question::new(ask, &About::indexed_files(&selection))?;
-    let past = Past::of(ask, Duration::ZERO)?;
-    let (view, history, reached) = (question.view(), &past.opened.history, &past.opened.reached);
+    let view = question.view();
+    // A tree has no history.
+    let past = match view.provenance().is_tree() {
+        true => None,
+        false => Some(Past::of(ask, Duration::ZERO)?),
+    };
+    let opened = past.as_ref().map(|past| &past.opened);
     let files: Vec<FileId> = view.files().map(|(file, _)| file).collect();
     let of_file = |&file: &FileId| -> Result<Option<FileLife>> {
         let path = path_of(view, file);
@@ -43,23 +48,27 @@ pub(crate) fn life(ask: &Ask<'_>, folder: &str) -> Result<Life> {
         let Some(extraction) = view.extraction(file).filter(|_| is_inside) else {
             return Ok(None);
         };
-        let mut changes = history.changes_of(view.file(file).path)?;
-        changes.retain(|change| reached.has(change.commit));
-        let last = changes
-            .iter()
-            .map(|change| change.commit)
-            .max_by_key(|commit| history.order_of(*commit));
-        Ok(Some(FileLife {
+        let mut file_life = FileLife {
             path,
             n_lines: u64::from(extraction?.n_lines),
-            n_changes: changes.len(),
-            last_change: last.map(|commit| history.time(commit)).transpose()?,
-        }))
+            n_changes: 0,
+            last_change: None,
+        };
+        if let Some(past) = &opened {
+            let history = &past.history;
+            let mut changes = history.changes_of(view.file(file).path)?;
+            changes.retain(|change| past.reached.has(change.commit));
+            let commits = changes.iter().map(|change| change.commit);
+            let last = commits.max_by_key(|commit| history.order_of(*commit));
+            file_life.n_changes = changes.len();
+            file_life.last_change = last.map(|commit| history.time(commit)).transpose()?;
+        }
+        Ok(Some(file_life))
     };
     let files = files.par_iter().map(of_file).collect::<Result<Vec<_>>>()?;
     Ok(Life {
         files: files.into_iter().flatten().collect(),
-        gap: past.gap()?,
+        gap: past.as_ref().map(Past::gap).transpose()?.flatten(),
         provenance: question.provenance_of_files(),
     })
 }

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use maud::{Markup, PreEscaped, Render, html};
 
+use super::highlight::{Span, spans};
 use super::url::Target;
-use crate::extract::{Span, profile, spans};
+use crate::extract::profile;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::{DefinitionLink, FileLinks};

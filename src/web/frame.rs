@@ -6,12 +6,35 @@ use super::url::Target;
 use crate::model::unprintable::visible;
 use crate::ops::ProvenanceOut;
 
-/// The style, and the path under which it is served, which contains a hash of it.
-pub(super) const STYLE: &str = include_str!("app.css");
+/// The style and the script of all pages. Their paths contain a hash of their text.
+pub(super) static STYLE: Asset = Asset {
+    ending: "css",
+    kind: "text/css; charset=utf-8",
+    text: include_str!("app.css"),
+};
+static SCRIPT: Asset = Asset {
+    ending: "js",
+    kind: "text/javascript; charset=utf-8",
+    text: include_str!("app.js"),
+};
 
-/// Returns the path of the style.
-pub(super) fn style_path() -> String {
-    format!("/-/app-{}.css", &blake3::hash(STYLE.as_bytes()).to_hex()[..12])
+/// A file that pages load.
+pub(super) struct Asset {
+    ending: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) text: &'static str,
+}
+
+impl Asset {
+    /// Returns the file that is served at a path.
+    pub(super) fn at(path: &str) -> Option<&'static Self> {
+        [&STYLE, &SCRIPT].into_iter().find(|asset| asset.path() == path)
+    }
+
+    fn path(&self) -> String {
+        let hash = blake3::hash(self.text.as_bytes()).to_hex();
+        format!("/-/app-{}.{}", &hash[..12], self.ending)
+    }
 }
 
 /// The content of a page of a repository.
@@ -98,7 +121,8 @@ fn head(title: &str) -> Markup {
         meta name="viewport" content="width=device-width, initial-scale=1";
         title { (visible(title)) }
         link rel="icon" href="data:,";
-        link rel="stylesheet" href=(style_path());
+        link rel="stylesheet" href=(STYLE.path());
+        script src=(SCRIPT.path()) defer {}
     }
 }
 

@@ -9,6 +9,7 @@
 mod door;
 mod file;
 mod frame;
+mod highlight;
 mod overview;
 mod pages;
 mod review;

@@ -1,4 +1,4 @@
-//! The pages about a whole repository: how its files live, what is indexed, and how to use the pages.
+//! The pages about a whole repository: sizes and ages of its files, what is indexed, and how to use the pages.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Answer;
 use super::frame;
-use super::pages::{request, shown};
+use super::pages::{json_of, missing, request, shown};
 use super::sink::rows;
 use super::svg::{Cell, treemap};
 use super::url::Target;
@@ -27,6 +27,9 @@ const SHADES: usize = 5;
 pub(super) fn life_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let folder = &target.place.path;
     let life = life(ask, folder)?;
+    if life.files.is_empty() && !folder.is_empty() {
+        return Err(missing(ask, target));
+    }
     let mut files: Vec<&FileLife> = life.files.iter().filter(|file| file.n_lines > 0).collect();
     files.sort_by_key(|file| (Reverse(file.n_lines), &file.path));
     let mut times: Vec<Option<i64>> = files.iter().map(|file| file.last_change).collect();
@@ -97,6 +100,12 @@ fn date(seconds: i64) -> String {
 pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let status = request::<Status>(json!({}))?.run(ask)?;
     let stats = request::<Graph>(json!({"op": "stats"}))?.run(ask)?;
+    if target.parameter("format") == Some("json") {
+        let took = ask.call.began.elapsed().as_secs_f64() * 1e3;
+        let parts = [("status", status.into_json(took)?), ("stats", stats.into_json(took)?)];
+        let parts = parts.map(|(name, part)| (name.to_owned(), serde_json::Value::Object(part)));
+        return json_of(parts.into_iter().collect());
+    }
     let body = html! {
         (rows(target, &status))
         h2 { "References" }
@@ -113,12 +122,19 @@ pub(super) fn help_page() -> String {
         dl {
             (row("Search", html! { "words, a name, a path or a question: " code { "parse header" } ", " code { "Parser.parse" } ", "
                 code { "src/parser.rs" } ", " code { "where are retries scheduled" } }))
-            (row("Names in code", html! { "lead to their definition, a name that is defined to its callers. A dotted line marks what is only possible." }))
+            (row("Names in code", html! { "lead to what they mean; the name of a definition leads to a page about it. A dotted line marks what is only possible." }))
             (row("Line numbers", html! { "are links to the line." }))
             (row("Revision", html! { "the text before the first colon of an address: a branch, tag or commit, " code { "WORKTREE" } " or " code { "INDEX" }
                 ". A permalink has the full commit id." }))
             (row("Review", html! { code { "review/A..B" } " shows what changed between two revisions, and what uses it." }))
             (row("JSON", html! { "add " code { "format=json" } " to the parameters of a page." }))
+            (row("Keys", html! {
+                @for (key, what) in [("/", "search"), ("f o h b", "file, outline, history, blame"), ("y", "permalink"),
+                    ("j k", "next and previous link"), ("?", "this page")] {
+                    code { (key) } " " (what) ". "
+                }
+                button id="keys" hidden { "Turn keys off" }
+            }))
             (row("Not known here", html! { "at the end of a page: what the answer could not take into account." }))
         }
     };

@@ -137,7 +137,7 @@ pub(super) fn shown(
     )))
 }
 
-fn json_of(answer: serde_json::Map<String, Value>) -> Result<Answer> {
+pub(super) fn json_of(answer: serde_json::Map<String, Value>) -> Result<Answer> {
     let text = crate::model::unprintable::printable(serde_json::to_string(&answer)?);
     Ok(Answer::bytes("application/json", text.into_bytes()))
 }
@@ -234,7 +234,7 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     shown(target, path.to_owned(), body, Some(links.provenance))
 }
 
-fn missing(ask: &Ask<'_>, target: &Target) -> OpError {
+pub(super) fn missing(ask: &Ask<'_>, target: &Target) -> OpError {
     let bytes = crate::model::without_placeholders(&target.place.path);
     if ask.visibility().hides(&bytes) {
         return OpError::hidden(&target.place.path);
@@ -306,7 +306,6 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
     let callers = relation("refs")?;
     let callees = relation("callees").ok();
     let history = request::<History>(json!({"target": id}))?.run(&ask.limited(N_CHANGES).hurried(HISTORY_TIME));
-    let history = history.ok();
     let (path, name) = (&target.place.path, target.parameter("name").unwrap_or_default());
     let users = ends(id, &callers, |edge| edge.from.as_ref());
     let called = callees
@@ -325,7 +324,15 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
                 a href=(format!("{}&op={op}", target.with_name("graph", path, name))) { (op) } " "
             }
         }
-        @if let Some(history) = &history { h2 { "Last changes" } (rows(target, history)) }
+        h2 { "Last changes" }
+        @match &history {
+            Ok(history) => {
+                @let gaps = history.provenance.as_ref().map(|known| known.incomplete_because()).unwrap_or_default();
+                @if gaps.is_empty() || !history.rows.is_empty() { (rows(target, history)) }
+                @for gap in gaps { p.unknown { (visible(gap)) } }
+            }
+            Err(error) => { p.unknown { (visible(&error.to_string())) } }
+        }
         p { a href=(target.with_name("history", path, name)) { "whole history" } }
     };
     shown(target, format!("{name} in {path}"), body, symbol.provenance)

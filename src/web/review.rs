@@ -109,7 +109,7 @@ pub(crate) fn review_page(page: &Page<ReviewFacts, ReviewRow>, base: Option<&Lin
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
                 title { (visible(&title)) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE.text)) }
             }
             body { main {
                 h1 { (visible(&title)) }

@@ -16,6 +16,7 @@ use maud::{Markup, html};
 use tokio::net::TcpListener;
 
 use super::door::{Door, Refused, write_entrance};
+use super::frame::Asset;
 use super::url::Target;
 use super::{Answer, frame, pages};
 use crate::mcp::{Blocking, Hub, Limited, Outcome, Pace, Permit, say, termination_signal};
@@ -160,17 +161,12 @@ async fn respond(server: Arc<Server>, pace: &Pace, request: Request) -> Response
         request.uri().clone(),
     );
     let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
-    if uri.path() == frame::style_path() && server.door.check_host(&headers).is_ok() {
-        let mut style = (StatusCode::OK, frame::STYLE).into_response();
-        style.headers_mut().insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/css; charset=utf-8"),
-        );
-        style.headers_mut().insert(
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("private, max-age=31536000, immutable"),
-        );
-        return style;
+    if let Some(asset) = Asset::at(uri.path()).filter(|_| server.door.check_host(&headers).is_ok()) {
+        let headers = [
+            (header::CONTENT_TYPE, asset.kind),
+            (header::CACHE_CONTROL, "private, max-age=31536000, immutable"),
+        ];
+        return (StatusCode::OK, headers, asset.text).into_response();
     }
     if uri.path() == "/-/open" && server.door.check_host(&headers).is_ok() {
         return entrance(&server, &method, request).await;
@@ -408,7 +404,7 @@ async fn entrance(server: &Server, method: &Method, request: Request) -> Respons
 
 /// Adds the headers that every answer has.
 fn secured(mut response: Response) -> Response {
-    const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
     let headers = response.headers_mut();
     headers
         .entry(header::CONTENT_SECURITY_POLICY)

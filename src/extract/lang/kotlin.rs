@@ -36,7 +36,7 @@ pub(super) const LANGUAGE: Language = Language {
             .tests(is_test)
             .zones(name_of_argument)
             .overloads()
-            .lambdas("lambda_literal")
+            .lambdas(&["lambda_literal", "anonymous_function"])
             .arguments("value_arguments", "annotated_lambda")
             .masks_after_errors(without_unknown_syntax)
             .masks_misread(without_misread_modifiers),

@@ -86,6 +86,7 @@ fn table_of<'t>(cx: &Cx<'_, 't>, value: Node<'t>) -> Node<'t> {
 /// Adds the names of `local a, b = c, d`.
 fn locals<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let assignment = child_of_kind(node, "assignment_statement").unwrap_or(node);
+    // A name of the whole file that is visible in a part of it only would count as local.
     let is_in_block = cx.parent_kind() != "chunk";
     let bound = |(name, value)| {
         let bound = Bound::new(BindingKind::Local, name).to(value);

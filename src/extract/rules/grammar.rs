@@ -34,8 +34,8 @@ pub(crate) struct Grammar {
     pub(crate) zone: Option<ZoneFn>,
     /// The mark before a name that begins at the root of all names.
     pub(crate) root: Option<u8>,
-    /// The kind of a function without a name in which `this` can mean another object; empty if there is none.
-    pub(crate) lambda: &'static str,
+    /// The kinds of functions without a name in which `this` can mean another object.
+    pub(crate) lambdas: &'static [&'static str],
     /// The kind of a call that begins with `new`, which is then the qualifier of the name.
     pub(crate) creation: &'static str,
 }
@@ -62,7 +62,7 @@ impl Grammar {
             embedded: None,
             zone: None,
             root: None,
-            lambda: "",
+            lambdas: &[],
             creation: "",
         }
     }
@@ -97,9 +97,9 @@ impl Grammar {
         self
     }
 
-    /// Sets the kind of a function without a name in which `this` can mean another object.
-    pub(crate) const fn lambdas(mut self, kind: &'static str) -> Self {
-        self.lambda = kind;
+    /// Sets the kinds of functions without a name in which `this` can mean another object.
+    pub(crate) const fn lambdas(mut self, kinds: &'static [&'static str]) -> Self {
+        self.lambdas = kinds;
         self
     }
 

@@ -82,18 +82,19 @@ impl<'t> Walker<'_, 't> {
         });
     }
 
-    /// Returns the bracket of the function without a name around a name without a qualifier, or the qualifier.
+    /// Returns the bracket that marks a name without a qualifier in a function without a name ([`IN_LAMBDA`]), or the
+    /// qualifier.
     fn in_lambda(&self, qualifier: ByteRange) -> ByteRange {
-        let lambda = self.tables.grammar.lambda;
-        if lambda.is_empty() || !qualifier.is_empty() {
+        let lambdas = self.tables.grammar.lambdas;
+        if lambdas.is_empty() || !qualifier.is_empty() {
             return qualifier;
         }
-        let mut around = self.frames.iter().rev().map(|frame| frame.node);
-        let inside = around.by_ref().take_while(|node| node.kind() != "function_declaration");
-        let found = inside.into_iter().find(|node| node.kind() == lambda);
+        let around = self.frames.iter().rev().map(|frame| frame.node);
+        let mut inside = around.take_while(|node| node.kind() != "function_declaration");
+        let found = inside.find(|node| lambdas.contains(&node.kind()));
         found.map_or(qualifier, |node| {
-            let start = range_of(node).start;
-            ByteRange::new(start, start + 1)
+            let end = range_of(node).end;
+            ByteRange::new(end.saturating_sub(1), end)
         })
     }
 
@@ -164,7 +165,7 @@ impl<'t> Walker<'_, 't> {
         self.mentions.push(Mention {
             receiver,
             is_variable: leaf == Leaf::Marked && !is_member,
-            ..Mention::new(kind, range, self.rooted(range, qualifier))
+            ..Mention::new(kind, range, self.in_lambda(self.rooted(range, qualifier)))
         });
     }
 

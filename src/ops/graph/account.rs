@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::Lookup;
 use super::unreferenced::mark_in;
 use crate::artifact::SkipReason;
-use crate::extract::{self, COMMENT, DefinitionKind, Language, spans};
+use crate::extract::{self, DefinitionKind, Language, Profile};
 use crate::link::{DefId, Linker, Mentions, Site};
+use crate::model::ByteRange;
 use crate::model::count::count;
 use crate::ops::doubts::with_errors;
 use crate::ops::question::Question;
@@ -222,14 +223,14 @@ pub(super) fn in_hidden_code(question: &Question<'_>, linker: &Linker<'_>, of: D
 }
 
 /// Counts the mentions of a definition's name that may be uses of it although they are no references: in strings, macros
-/// and data, and files of code with syntax errors. Comments, prose and code that is not read at all do not count.
+/// and data, and files of code with syntax errors. Comments, prose and code that is not read at all do not count, files without a known language do.
 fn unread(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<usize> {
     let Some(definition) = linker.definition(of) else {
         return Ok(0);
     };
     let (view, sources) = (question.view(), question.sources());
     let is_meant = |file: &FileId| {
-        let is_prose = extract::language(view.lang(*file)).is_none_or(Language::is_prose);
+        let is_prose = extract::language(view.lang(*file)).is_some_and(Language::is_prose);
         !is_prose && !linker.may_hide_uses(*file, of.file) && question.filter.passes(view, *file)
     };
     let mut files: Vec<FileId> = linker.files_with(&definition.name)?.into_iter().collect();
@@ -248,20 +249,43 @@ fn unread(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<usi
         if mentions.is_empty() {
             return Ok(0);
         }
-        let mut comments = spans(&bytes, extract::profile(view.lang(file)));
-        comments.retain(|(_, class)| *class == COMMENT);
+        let profile = extract::profile(view.lang(file));
         let definitions = linker.definitions(file).unwrap_or_default();
-        let is_comment = |at: usize| {
-            let next = comments.partition_point(|(range, _)| range.end <= at);
-            comments.get(next).is_some_and(|(range, _)| range.start <= at)
-        };
+        let mut docs: Vec<ByteRange> = definitions.iter().filter_map(|one| one.doc).collect();
+        docs.sort_unstable_by_key(|doc| doc.end);
         let is_doc = |at: usize| {
-            let mut docs = definitions.iter().filter_map(|one| one.doc);
-            docs.any(|doc| doc.as_usize().contains(&at))
+            let next = docs.partition_point(|doc| doc.end as usize <= at);
+            docs.get(next).is_some_and(|doc| doc.start as usize <= at)
         };
-        Ok(mentions.iter().filter(|at| !is_comment(**at) && !is_doc(**at)).count())
+        let is_read = |at: usize| is_doc(at) || is_comment(&bytes, at, profile);
+        Ok(mentions.into_iter().filter(|at| !is_read(*at)).count())
     });
     Ok(errors + counts.collect::<Result<Vec<usize>>>()?.into_iter().sum::<usize>())
+}
+
+/// Returns true if a position is certainly in a comment: one that begins its line, or that begins behind a space with no
+/// quotation mark before it.
+fn is_comment(bytes: &[u8], at: usize, profile: &Profile) -> bool {
+    let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
+    let line = bytes[start..at].trim_ascii_start();
+    let block = profile.block_comment.map(|(open, _)| open);
+    let mut marks = profile.line_comments.iter().copied().chain(block);
+    let is_mark = |text: &[u8], mark: &str| {
+        let is_other = mark == "#" && (text.starts_with(b"#[") || text.starts_with(b"#{"));
+        text.starts_with(mark.as_bytes()) && !is_other
+    };
+    let is_behind = |mark: &str| {
+        let places = memchr::memmem::find_iter(line, mark);
+        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+        let is_start = |at: &usize| {
+            let before = &line[..*at];
+            before.ends_with(b" ") && is_mark(&line[*at..], mark) && !before.iter().any(is_quote)
+        };
+        places.into_iter().any(|at| is_start(&at))
+    };
+    let is_closed = || block == Some("/*") && memchr::memmem::find(line, b"*/").is_some();
+    let is_inside = block == Some("/*") && (line.starts_with(b"* ") || line == b"*");
+    !is_closed() && (is_inside || marks.any(|mark| is_mark(line, mark) || is_behind(mark)))
 }
 
 /// Counts the mentions of a name in a file that are not code.

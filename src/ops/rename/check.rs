@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::plan::Plan;
 use super::role::Place;
 use crate::edit::spliced;
-use crate::extract::ReferenceKind;
+use crate::extract::{DefinitionKind, ReferenceKind};
 use crate::link::{DefId, Linker, Links, NameUse, Tier};
 use crate::model::RepoPath;
 use crate::ops::ask::Ask;
@@ -72,10 +72,25 @@ impl Plan<'_> {
             "keep the case of the first letter",
         )?;
         self.refuse(
+            self.constants(),
+            "patterns with the name would mean it instead of a new variable",
+            "begin the name with a capital letter",
+        )?;
+        self.refuse(
             self.elements(),
             "it would be an element of HTML",
             "begin the name of a component with a capital letter",
         )
+    }
+
+    /// Returns the definition if it is a constant or variant of Rust whose new name looks like that of a variable.
+    fn constants(&self) -> BTreeSet<(FileId, u32)> {
+        let definition = &self.subject.definition;
+        let is_constant = matches!(definition.kind, DefinitionKind::Variant | DefinitionKind::Constant);
+        let is_lower = |name: &str| name.starts_with(char::is_lowercase);
+        let is_meant = self.subject.language == "rust" && is_constant && is_lower(self.new) && !is_lower(self.old());
+        let place = (self.subject.of.file, definition.name_range.start);
+        is_meant.then_some(place).into_iter().collect()
     }
 
     /// Returns the tags of JSX if they would no longer name a component.

@@ -2,19 +2,18 @@
 
 use std::ops::Range;
 
-use super::Profile;
+use crate::extract::Profile;
 
 /// A part of a text, and its class in a page.
-pub(crate) type Span = (Range<usize>, &'static str);
+pub(super) type Span = (Range<usize>, &'static str);
 
-/// The classes.
-pub(crate) const COMMENT: &str = "comment";
+const COMMENT: &str = "comment";
 const STRING: &str = "string";
 const KEYWORD: &str = "keyword";
 
 /// Finds comments, strings and reserved words, in the order of the text. A guess by their first characters, without a
 /// parser: after a regular expression with a quotation mark, for example, the rest of the line can be wrong.
-pub(crate) fn spans(text: &[u8], profile: &Profile) -> Vec<Span> {
+pub(super) fn spans(text: &[u8], profile: &Profile) -> Vec<Span> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.len() {
