@@ -70,7 +70,7 @@ pub fn is_credential(path: &[u8]) -> bool {
 pub fn is_credential_of_tree(path: &[u8]) -> bool {
     let path = original(path);
     let may_be_below = |known: &&str| known.strip_suffix(&path).is_some_and(|before| before.ends_with('/'));
-    is_known(&path) || BELOW.iter().any(|known| may_be_below(&known))
+    is_known(&path) || BELOW.iter().any(may_be_below)
 }
 
 /// Returns the path in lower case, without what marks a copy.

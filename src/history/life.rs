@@ -107,6 +107,13 @@ pub struct SymbolTracer<'a> {
     n_computed: usize,
 }
 
+/// The changes of definitions in files that a commit changed.
+struct Searched {
+    files: Vec<(RepoPath, FileRecords)>,
+    /// False if a version is not in the repository.
+    is_whole: bool,
+}
+
 /// The changes that were not read before the deadline.
 struct Unread {
     /// The first commit from which all changes were read.
@@ -403,19 +410,19 @@ impl<'a> SymbolTracer<'a> {
                 kept => return Ok(kept.map_or_else(Vec::new, |kept| kept.records)),
             }
         }
-        let (files, _) = self.files_at(commit, touched)?.unwrap_or_default();
+        let found = self.files_at(commit, touched)?;
+        let files = found.map(|found| found.files).unwrap_or_default();
         let own = files.into_iter().find(|(other, _)| other == path);
         Ok(own.map_or_else(Vec::new, |(_, file)| file.records))
     }
 
     /// Computes the changes of the definitions of each path in a commit, and searches for moves between the files.
-    /// Returns `None` if the deadline passes, and `false` if a version is not in the repository.
-    fn files_at(
-        &mut self,
-        commit: u32,
-        touched: &[RepoPath],
-    ) -> Result<Option<(Vec<(RepoPath, FileRecords)>, bool)>, HistoryError> {
-        let (mut files, mut is_whole) = (Vec::new(), true);
+    /// Returns `None` if the deadline passes.
+    fn files_at(&mut self, commit: u32, touched: &[RepoPath]) -> Result<Option<Searched>, HistoryError> {
+        let mut found = Searched {
+            files: Vec::new(),
+            is_whole: true,
+        };
         for path in touched.iter().filter(|path| is_traced(path)) {
             if self.ctx.is_late() {
                 self.unsettled.insert(commit);
@@ -428,11 +435,11 @@ impl<'a> SymbolTracer<'a> {
                 continue;
             };
             let file = self.file_records(path, &change, touched.len() > 1)?;
-            is_whole &= file.is_some();
-            files.extend(file.map(|file| (path.clone(), file)));
+            found.is_whole &= file.is_some();
+            found.files.extend(file.map(|file| (path.clone(), file)));
         }
-        settle(&mut files);
-        Ok(Some((files, is_whole)))
+        settle(&mut found.files);
+        Ok(Some(found))
     }
 
     /// Searches the other files of a commit for the origin of an added definition.
@@ -445,14 +452,14 @@ impl<'a> SymbolTracer<'a> {
                 if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
                     return Ok(());
                 }
-                let Some((files, is_whole)) = self.files_at(commit, &touched)? else {
+                let Some(found) = self.files_at(commit, &touched)? else {
                     return Ok(());
                 };
-                let own = files.iter().find(|(path, _)| *path == key.path);
+                let own = found.files.iter().find(|(path, _)| *path == key.path);
                 let record = own.and_then(|(_, file)| record_of(&file.records, key));
-                if is_whole && self.history.boundary(commit)? == Boundary::None {
-                    let found = record.iter().cloned().collect();
-                    self.known.add(&key.path, search, Rc::new(found));
+                if found.is_whole && self.history.boundary(commit)? == Boundary::None {
+                    let kept = record.iter().cloned().collect();
+                    self.known.add(&key.path, search, Rc::new(kept));
                 }
                 record
             }

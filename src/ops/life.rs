@@ -36,9 +36,10 @@ pub(crate) fn life(ask: &Ask<'_>, folder: &str) -> Result<Life> {
     let question = Question::new(ask, &About::indexed_files(&selection))?;
     let view = question.view();
     // A tree has no history.
-    let past = match view.provenance().is_tree() {
-        true => None,
-        false => Some(Past::of(ask, Duration::ZERO)?),
+    let past = if view.provenance().is_tree() {
+        None
+    } else {
+        Some(Past::of(ask, Duration::ZERO)?)
     };
     let opened = past.as_ref().map(|past| &past.opened);
     let files: Vec<FileId> = view.files().map(|(file, _)| file).collect();
