@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use super::environment::package_clause;
 use super::scopes::inline_module;
@@ -74,6 +75,8 @@ pub(super) struct Facts {
     pub(super) profile: &'static Profile,
     pub(super) definitions: Vec<Definition>,
     pub(super) references: Vec<Reference>,
+    /// The references by name and position, sorted when they are first looked up.
+    by_name: OnceLock<Vec<u32>>,
     pub(super) bindings: Vec<Binding>,
     pub(super) imports: Vec<Import>,
     defined: HashMap<String, Vec<u32>>,
@@ -119,6 +122,7 @@ impl Facts {
             profile: profile(lang),
             definitions,
             references,
+            by_name: OnceLock::new(),
             bindings,
             imports,
             defined: HashMap::new(),
@@ -417,6 +421,19 @@ impl Facts {
     /// Returns the definitions outside of `of` that are members of it.
     pub(super) fn qualified(&self, of: &str) -> &[u32] {
         self.qualified.get(of).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the references with a name, in the order of the text.
+    pub(super) fn references_named(&self, name: &str) -> &[u32] {
+        let name_of = |index: u32| self.references[index as usize].name.as_str();
+        let all = self.by_name.get_or_init(|| {
+            let mut all: Vec<u32> = (0..self.references.len() as u32).collect();
+            all.sort_by_key(|index| name_of(*index));
+            all
+        });
+        let start = all.partition_point(|index| name_of(*index) < name);
+        let n = all[start..].partition_point(|index| name_of(*index) == name);
+        &all[start..start + n]
     }
 
     /// Returns the reference whose name starts at `at`.

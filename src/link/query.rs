@@ -121,13 +121,10 @@ impl Linker<'_> {
         let mut found = Mentions::default();
         let Some(facts) = self.facts(file) else { return found };
         let is_of_family = targets.iter().next().and_then(|of| self.family(*of)) == Some(facts.family);
-        for index in 0..facts.references.len() as u32 {
-            let name = &facts.references[index as usize].name;
-            if !names.contains(name) {
-                continue;
-            }
+        let named = names.iter().flat_map(|name| facts.references_named(name));
+        for &index in named {
             let site = self.site(&facts, index);
-            let has_own_name = own.contains(name);
+            let has_own_name = own.contains(&facts.references[index as usize].name);
             // The list of candidates may have been cut.
             let is_cut = site.tier == Tier::Named && site.targets.len() >= MAX_CANDIDATES;
             let may_mean = is_cut && has_own_name && is_of_family;
@@ -291,7 +288,8 @@ impl Linker<'_> {
         let Some(facts) = self.facts(file) else {
             return BTreeSet::new();
         };
-        let references = facts.references.iter().filter(|reference| reference.name == name);
+        let named = facts.references_named(name).iter();
+        let references = named.map(|&index| &facts.references[index as usize]);
         let defined = facts
             .named(name)
             .iter()

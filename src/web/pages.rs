@@ -26,7 +26,7 @@ use crate::session::{OpError, Result};
 const MAX_BOXES: usize = 20;
 /// Maximum number of changes on the page of a definition, and the time for reading them. The page with all has more.
 const N_CHANGES: usize = 10;
-const HISTORY_TIME: Duration = Duration::from_millis(10);
+const HISTORY_TIME: Duration = Duration::from_millis(5);
 /// Default maximum number of definitions, files and tests of a review.
 const MAX_REVIEWED: usize = 100;
 /// Maximum number of rows of an outline.
