@@ -280,7 +280,8 @@ impl DefinitionKind {
 pub struct Reference {
     /// The last segment of a path or member access, as written.
     pub name: String,
-    /// The segment before the name: `foo` in `foo.bar()` and `foo::bar`. `None` if there is no such segment.
+    /// The segment before the name: `foo` in `foo.bar()` and `foo::bar`. Without one, `None` or a mark: the sign of the root of
+    /// all names, `new`, or [`IN_LAMBDA`].
     pub qualifier: Option<String>,
     /// The kind of mention.
     pub kind: ReferenceKind,

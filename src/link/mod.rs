@@ -7,6 +7,7 @@
 //! and `outside` decides what is proven to be outside of the repository.
 
 mod aliases;
+mod alternatives;
 mod c;
 mod cargo;
 mod compiler;
@@ -18,6 +19,7 @@ mod fixtures;
 mod globals;
 mod impact;
 mod imports;
+mod kotlin;
 mod lua;
 mod members;
 mod memo;

@@ -145,6 +145,7 @@ impl Linker<'_> {
         found.n_elsewhere += locals.filter(|(_, local)| is_other(local.start)).count();
         found.sites.extend(filled);
         found.sites.sort_by_key(|site| site.range.start);
+        found.unknown.sort_by_key(|site| site.range.start);
         found
     }
 

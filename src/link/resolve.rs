@@ -624,56 +624,6 @@ impl<'v> Linker<'v> {
         found
     }
 
-    /// Returns the kind of the definition that something is.
-    pub(super) fn kind_of(&self, sym: &Sym) -> Option<DefinitionKind> {
-        self.definition(sym.definition()?).map(|of| of.kind)
-    }
-
-    /// Keeps the modules and types of one name, through which a path of Rust goes, and not the functions.
-    fn keep_holders(&self, found: &mut Found) {
-        let is_callable = |sym: &Sym| self.kind_of(sym).is_some_and(DefinitionKind::is_callable);
-        if !found.syms.iter().all(is_callable) {
-            found.syms.retain(|sym| !is_callable(sym));
-        }
-    }
-
-    /// Returns true for types in several files, of which a build takes one.
-    pub(super) fn are_alternatives(&self, found: &Found) -> bool {
-        let file = |sym: &Sym| sym.definition().map(|of| of.file);
-        let is_type = |sym: &Sym| self.kind_of(sym).is_some_and(DefinitionKind::is_type);
-        found.syms.windows(2).any(|two| file(&two[0]) != file(&two[1])) && found.syms.iter().all(is_type)
-    }
-
-    /// Keeps the types below the source root of a file, if there are some among types of one full name.
-    pub(super) fn keep_nearest(&self, facts: &Facts, found: &mut Found) {
-        if !self.are_alternatives(found) {
-            return;
-        }
-        let own = facts.source_root();
-        let is_own = |sym: &Sym| {
-            let other = sym.definition().and_then(|of| self.facts(of.file));
-            other.is_some_and(|other| other.source_root() == own)
-        };
-        if found.syms.iter().any(is_own) {
-            found.syms.retain(is_own);
-        }
-    }
-
-    /// Keeps the types in the file of Swift whose path is most like that of `facts`, of types of one name in programs that are
-    /// built apart.
-    pub(super) fn keep_most_alike(&self, facts: &Facts, found: &mut Found) {
-        if !self.are_alternatives(found) {
-            return;
-        }
-        let likeness = |sym: &Sym| {
-            let path = sym.definition().map_or("", |of| self.links.environment.path(of.file));
-            let same = facts.path.split('/').zip(path.split('/'));
-            same.take_while(|(one, other)| one == other).count()
-        };
-        let most = found.syms.iter().map(likeness).max();
-        found.syms.retain(|sym| Some(likeness(sym)) == most);
-    }
-
     fn resolve(&self, facts: &Facts, index: u32, depth: u8) -> Found {
         let reference = &facts.references[index as usize];
         if reference.kind == ReferenceKind::Import {
@@ -811,33 +761,6 @@ impl<'v> Linker<'v> {
             },
             Base::Outside => self.member_outside(facts, reference),
         }
-    }
-
-    /// Finds a function that extends a type of Kotlin, unless the type has a member of its name.
-    fn extension(&self, facts: &Facts, of: DefId, reference: &Reference, depth: u8) -> Option<Found> {
-        if !facts.is_kotlin() {
-            return None;
-        }
-        let (name, at) = (&reference.name, reference.range.start);
-        let mut named = self.named(facts.family, name).into_iter();
-        if !named.any(|one| self.extended_by(one).is_some())
-            || !self.members_for(of, name, Use::of(reference), depth).is_empty()
-        {
-            return None;
-        }
-        let of = self.definition(of)?.name;
-        let mut visible = self.bare_name(facts, name, at, depth);
-        let extends = |one: DefId| self.extended_by(one).is_some_and(|extended| extended == of);
-        visible.syms.retain(|sym| sym.definition().is_some_and(extends));
-        (!visible.syms.is_empty() && visible.tier.is_sure()).then_some(Found {
-            tier: Tier::Type,
-            ..visible
-        })
-    }
-
-    /// Returns the name of the type that a function of Kotlin extends.
-    pub(super) fn extended_by(&self, of: DefId) -> Option<String> {
-        self.facts(of.file)?.definitions[of.index as usize].qualifier.clone()
     }
 
     /// Returns the type of a value.

@@ -6,9 +6,8 @@ use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::members::Use;
 use super::memo::{Question, deeper};
-use super::outside::Sought;
 use super::resolve::{Found, Linker, MAX_OVERLOADS, Sym, Tier};
-use crate::extract::{BindingKind, DefinitionKind, Globals, IN_LAMBDA, Import, ImportedName, Reference, ReferenceKind};
+use crate::extract::{BindingKind, DefinitionKind, Globals, Import, ImportedName, Reference, ReferenceKind};
 use crate::snapshot::FileId;
 
 /// Limit on the imports of one name in one scope that can be what it means.
@@ -120,33 +119,6 @@ impl Linker<'_> {
             tier: Tier::Own,
         })
         .filter(|found| !found.syms.is_empty())
-    }
-
-    /// A function of Kotlin that extends none of the types around a name without a receiver is no more than a candidate. In a
-    /// function without a name, `this` can be another object: so is everything but a variable, if a type has another member
-    /// with the name.
-    pub(super) fn with_receiver(&self, facts: &Facts, reference: &Reference, found: Found) -> Found {
-        let at = reference.range.start;
-        let is_around = |extended: &str| {
-            let mut types = facts.enclosing(at).filter(|&of| facts.holds_members(of));
-            facts.extended_around(at) == Some(extended)
-                || types.any(|of| facts.definitions[of as usize].name == extended)
-        };
-        let extends_other = |sym: &Sym| {
-            let extended = sym.definition().and_then(|of| self.extended_by(of));
-            extended.is_some_and(|extended| !is_around(&extended))
-        };
-        let is_in_lambda = reference.qualifier.as_deref() == Some(IN_LAMBDA);
-        let is_local = matches!(found.syms.first(), Some(Sym::Local(..)));
-        let has_other = || {
-            let candidates = self.candidates(facts.family, &reference.name, Sought::Member);
-            candidates.iter().any(|of| !found.syms.contains(&Sym::Def(*of)))
-        };
-        let is_known = found.syms.iter().any(|sym| sym.definition().is_some());
-        if is_known && !is_local && (found.syms.iter().all(extends_other) || is_in_lambda && has_other()) {
-            return Found::unknown();
-        }
-        found
     }
 
     /// Returns true if something can be used as a macro. Some are functions.
@@ -458,20 +430,6 @@ impl Linker<'_> {
             }
         }
         visible
-    }
-
-    /// Finds a member of the type that the function of Kotlin around a reference extends. It hides functions of the file
-    /// that extend the type.
-    fn member_of_extended(&self, facts: &Facts, reference: &Reference, size: usize, depth: u8) -> Option<Found> {
-        let at = reference.range.start;
-        let of = facts.extended_around(at).filter(|_| size == usize::MAX)?;
-        let of = self.bare_name(facts, of, at, depth).syms.first()?.definition()?;
-        let mut members = self.members_for(of, &reference.name, Use::of(reference), depth);
-        members.retain(|of| self.fits(*of, Use::of(reference)));
-        (!members.is_empty()).then(|| Found {
-            syms: members.into_iter().map(Sym::Def).collect(),
-            tier: Tier::Own,
-        })
     }
 
     /// Finds a member that the types around a reference inherit, if members are visible without a receiver. A base of a
