@@ -308,7 +308,7 @@ impl Linker<'_> {
         // A call means no variable.
         let has_own_functions =
             facts.family == Family::Java && !facts.is_scala() || facts.globals() == Globals::Constants;
-        let (import_size, _) = facts.imports_at(&reference.name, Some(reference.range.start));
+        let (import_size, imports) = facts.imports_at(&reference.name, Some(reference.range.start));
         let scope = |syms| Found {
             syms,
             tier: Tier::Scope,
@@ -339,12 +339,7 @@ impl Linker<'_> {
         }
         if facts.is_kotlin() {
             // An import hides what the file and its package define.
-            if size == usize::MAX
-                && !facts
-                    .imports_at(&reference.name, Some(reference.range.start))
-                    .1
-                    .is_empty()
-            {
+            if size == usize::MAX && !imports.is_empty() {
                 return None;
             }
             if let Some(found) = self.member_of_extended(facts, reference, size, depth) {
