@@ -5,6 +5,7 @@ use super::members::Use;
 use super::outside::Sought;
 use super::resolve::{Found, Linker, Sym, Tier};
 use crate::extract::{IN_LAMBDA, Reference};
+use crate::model::ByteRange;
 
 impl Linker<'_> {
     /// Finds a function that extends a type of Kotlin, unless the type has a member of its name.
@@ -55,10 +56,23 @@ impl Linker<'_> {
             candidates.iter().any(|of| !found.syms.contains(&Sym::Def(*of)))
         };
         let is_known = found.syms.iter().any(|sym| sym.definition().is_some());
-        if is_known && !is_local && (found.syms.iter().all(extends_other) || is_in_lambda && has_other()) {
+        let is_of_other = is_known && found.syms.iter().all(extends_other);
+        if !is_local && (is_of_other || is_in_lambda && has_other()) {
             return Found::unknown();
         }
         found
+    }
+
+    /// Returns true for a function that only programs that are already compiled can call.
+    pub(super) fn is_hidden(&self, of: DefId) -> bool {
+        self.facts(of.file)
+            .filter(|facts| facts.is_kotlin())
+            .is_some_and(|facts| {
+                let definition = &facts.definitions[of.index as usize];
+                let before = ByteRange::new(definition.range.start, definition.name_range.start);
+                let mut marks = facts.references[facts.references_in(before)].iter();
+                marks.any(|mark| mark.name == "HIDDEN")
+            })
     }
 
     /// Finds a member of the type that the function of Kotlin around a reference extends. It hides functions of the file

@@ -466,7 +466,11 @@ impl Linker<'_> {
                     kind,
                     DefinitionKind::Variable | DefinitionKind::Constant | DefinitionKind::Field
                 );
-                kind.is_type() || kind == DefinitionKind::Variant || is_value && facts.is_scala()
+                let arity = facts.definitions[def.index as usize].arity;
+                let takes = |n| arity.is_none_or(|arity| arity.takes(n));
+                kind.is_type() && usage.n_arguments.is_none_or(takes)
+                    || kind == DefinitionKind::Variant
+                    || is_value && facts.is_scala()
             }
             Some(ReferenceKind::Call) if let Some(arity) = facts.definitions[def.index as usize].arity => {
                 usage.n_arguments.is_none_or(|n| arity.takes(n))

@@ -1,6 +1,7 @@
 //! Chooses among functions of one name by the types of the arguments.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::facts::{DefId, Facts, Family};
 use super::members::{Climb, Use};
@@ -75,6 +76,7 @@ impl Linker<'_> {
             };
             called.retain(|of| self.is_constructor(*of) || has_head(of));
         }
+        called.retain(|of| !self.is_hidden(*of));
         called.sort_unstable();
         called.dedup();
         let fitting: Vec<DefId> = called
@@ -95,6 +97,14 @@ impl Linker<'_> {
     /// Returns true if the targets are overloads, of which only one is meant.
     pub(super) fn is_overloaded(&self, targets: &[DefId]) -> bool {
         let is_callable = |target: &DefId| self.definition(*target).is_some_and(|target| target.kind.is_callable());
+        // A type with parameters is its first constructor, and a variant of an enumeration has its name.
+        let can_be_called = |target: &DefId| {
+            let facts = self.facts(target.file);
+            let is_called = |facts: Arc<Facts>| {
+                facts.has_head_parameters(target.index) || facts.has_kind(target.index, DefinitionKind::Variant)
+            };
+            is_callable(target) || facts.is_some_and(is_called)
+        };
         match self.facts(targets[0].file) {
             Some(facts) if matches!(facts.family, Family::Java | Family::C) => true,
             // Blocks that implement a trait with several arguments for one type: `From<A>`, `From<B>`.
@@ -111,7 +121,9 @@ impl Linker<'_> {
             }
             // The clauses of a function need not be adjacent.
             Some(_) if self.are_clauses(targets) => false,
-            Some(facts) => facts.profile.has_overloads && targets.iter().all(is_callable),
+            Some(facts) => {
+                facts.profile.has_overloads && targets.iter().any(is_callable) && targets.iter().all(can_be_called)
+            }
             None => false,
         }
     }
@@ -148,13 +160,17 @@ impl Linker<'_> {
     fn score(&self, target: DefId, arguments: &[Option<Ty>]) -> Option<u32> {
         let facts = self.facts(target.file)?;
         let signature = facts.definitions[target.index as usize].signature;
+        let is_type = facts.definitions[target.index as usize].kind.is_type();
         let first = facts
             .bindings
             .partition_point(|binding| binding.start < signature.start);
         let parameters = facts.bindings[first..]
             .iter()
             .take_while(|binding| binding.start < signature.end)
-            .filter(|binding| binding.kind == BindingKind::Parameter);
+            .filter(|binding| {
+                // Parameters of a type can be its fields.
+                binding.kind == BindingKind::Parameter || is_type && binding.kind == BindingKind::Definition
+            });
         let mut score = 1;
         for (parameter, argument) in parameters.zip(arguments) {
             let (Some(argument), false) = (argument, parameter.declared.is_empty()) else {

@@ -338,12 +338,12 @@ impl Linker<'_> {
             return None;
         }
         if facts.is_kotlin() {
-            // An import hides what the file and its package define.
-            if size == usize::MAX && !imports.is_empty() {
-                return None;
-            }
             if let Some(found) = self.member_of_extended(facts, reference, size, depth) {
                 return Some(found);
+            }
+            // An import hides what the file and its package define.
+            if size == usize::MAX && !imports.is_empty() {
+                return self.inherited(facts, reference, depth);
             }
         }
         if is_python && import_size < usize::MAX {
@@ -364,6 +364,20 @@ impl Linker<'_> {
             return Some(found);
         }
         let list = self.one_of(facts, visible?.1);
+        // Parts of a type and extensions of it overload its functions.
+        let has_parts = matches!(facts.globals(), Globals::Modules | Globals::Namespaces);
+        let is_member = |index: &u32| {
+            let container = facts.definitions[*index as usize].container;
+            container.is_some_and(|of| facts.definitions[of as usize].kind.is_type())
+        };
+        if has_parts
+            && reference.kind == ReferenceKind::Call
+            && list.iter().all(is_member)
+            && let Some(found) = self.inherited(facts, reference, depth)
+            && found.syms.len() > list.len()
+        {
+            return Some(found);
+        }
         Some(scope(
             list.into_iter().map(|index| Sym::Def(facts.def(index))).collect(),
         ))

@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
     on(&["package_header"], define(DefinitionKind::Module).name_child(&["qualified_identifier"]).role()),
     on(
         &["class_declaration"],
-        define(DefinitionKind::Class).name_by(class_name).body_child(&["class_body", "enum_class_body"]).role(),
+        define(DefinitionKind::Class).name_by(class_name).arity_by(head_arity).body_child(&["class_body", "enum_class_body"]).role(),
     ),
     on(&["companion_object"], define(DefinitionKind::Class).name_child(&["identifier"]).body_child(&["class_body"]).role()),
     on(&["object_declaration"], define(DefinitionKind::Class).body_child(&["class_body"]).role()),
@@ -128,6 +128,25 @@ fn name_of_argument(leaf: Node<'_>, parent: Node<'_>, _: &str, src: &[u8]) -> Op
 
 fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
     child_of_kind(node, "function_value_parameters").map(|list| parameters_in(cx, list))
+}
+
+/// Returns the arity of the constructor in the head of a class.
+fn head_arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
+    let list = child_of_kind(child_of_kind(node, "primary_constructor")?, "class_parameters")?;
+    let parameters = || children(list).into_iter().filter(|child| child.kind() == "class_parameter");
+    let has_default = |parameter: &Node<'t>| {
+        let mut cursor = parameter.walk();
+        parameter.children(&mut cursor).any(|child| child.kind() == "=")
+    };
+    let is_variadic = |parameter: Node<'t>| {
+        child_of_kind(parameter, "modifiers").is_some_and(|modifiers| cx.text(modifiers).contains("vararg"))
+    };
+    let (n, n_optional) = (parameters().count(), parameters().filter(has_default).count());
+    Some(if parameters().any(is_variadic) {
+        Arity { most: Arity::MANY, ..Arity::new(n, n_optional + 1) }
+    } else {
+        Arity::new(n, n_optional)
+    })
 }
 
 /// Adds the result of a function, whose type is behind its parameters.

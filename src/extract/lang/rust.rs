@@ -134,6 +134,11 @@ fn matched<'t>(cx: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
         "match_arm" => bound,
         _ => bound.after(node),
     };
+    // The names of `if let` are not visible behind `else`.
+    let around = [0, 1].into_iter().filter_map(|n| cx.ancestor(n)).find(|around| around.kind() == "if_expression");
+    if let Some(other) = around.filter(|_| node.kind() == "let_condition").and_then(|around| field(around, "alternative")) {
+        bound.scope = Some(ByteRange::new(bound.from, range_of(other).start));
+    }
     if pattern.kind() == "tuple_struct_pattern" && pattern.named_child_count() == 2 {
         let is_wrapper = field(pattern, "type").is_some_and(|of| matches!(cx.text(of), "Some" | "Ok"));
         bound.name = inside(pattern);

@@ -10,7 +10,7 @@ use crate::extract::rules::{
 };
 use crate::extract::types::{Arity, BindingKind, DefinitionKind, Import, Literal, ReferenceKind, Shape, Step};
 use crate::extract::walk::{Cx, child_of_kind, children, field};
-use crate::model::Lang;
+use crate::model::{ByteRange, Lang};
 
 pub(super) const LANGUAGE: Language = Language {
     name: "swift",
@@ -139,6 +139,9 @@ fn type_parameter<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>
 /// Adds the names of `if let name = value`. In `if let name`, the name means what it meant before.
 fn unwrapped<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
     let mut cursor = node.walk();
+    let other = node.children(&mut cursor).find(|child| child.kind() == "else" && node.kind() == "if_statement");
+    let scope = |from: Node<'t>| other.map(|other| ByteRange::new(from.end_byte() as u32, other.start_byte() as u32));
+    let mut cursor = node.walk();
     let mut has_children = cursor.goto_first_child();
     let mut name: Option<Node<'t>> = None;
     let mut is_assigned = false;
@@ -151,7 +154,7 @@ fn unwrapped<'t>(_: &Cx<'_, 't>, node: Node<'t>, found: &mut Vec<Bound<'t>>) {
         } else if is_assigned && child.is_named() {
             let bound = name.take().map(|name| Bound::new(BindingKind::Local, name).to(Some(child)).after(child));
             let is_self = bound.as_ref().is_some_and(|bound| child.kind() == "self_expression" && bound.name.end_byte() - bound.name.start_byte() == 4);
-            found.extend(bound.filter(|_| !is_self));
+            found.extend(bound.filter(|_| !is_self).map(|bound| Bound { scope: scope(child), ..bound }));
         }
         has_children = cursor.goto_next_sibling();
     }

@@ -66,7 +66,7 @@ impl<'t> Walker<'_, 't> {
             if list.kind().ends_with("block") {
                 1
             } else {
-                list.named_child_count()
+                arguments_in(list).count()
             }
         };
         let n_arguments = arguments.map(n_in);
@@ -117,8 +117,20 @@ impl<'t> Walker<'_, 't> {
     }
 
     fn arguments(&self, list: Node<'t>) -> Vec<Value> {
-        let nodes = (0..list.named_child_count().min(MAX_ARGUMENTS)).filter_map(|at| list.named_child(at as _));
-        nodes.map(|node| value_of(self.tables, self.src, node)).collect()
+        // The position of one with a name says nothing.
+        let is_named = |node: Node<'t>| {
+            let name = node.named_child(0);
+            let zone = self.tables.grammar.zone.zip(name);
+            zone.and_then(|(find, name)| find(name, node, "", self.src)) == Some(Zone::Label)
+        };
+        let value = |node| {
+            if is_named(node) {
+                Value::Other
+            } else {
+                value_of(self.tables, self.src, node)
+            }
+        };
+        arguments_in(list).take(MAX_ARGUMENTS).map(value).collect()
     }
 
     pub(super) fn visit_leaf(&mut self, node: Node<'t>, leaf: Leaf, zone: Zone) {
@@ -192,6 +204,11 @@ impl<'t> Walker<'_, 't> {
             qualifier
         }
     }
+}
+
+/// Returns the arguments in a list, without comments.
+fn arguments_in(list: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    children(list).into_iter().filter(|node| !node.is_extra())
 }
 
 /// Removes mentions of local variables, unless their value matters: another name is a member of it or is bound to it. Those
