@@ -106,18 +106,75 @@ struct Open {
     before: Option<usize>,
 }
 
-/// The references that already count for a definition, by index.
-struct Counted {
-    followed: Vec<bool>,
-    left: Vec<bool>,
+impl From<DefId> for Open {
+    fn from(definition: DefId) -> Self {
+        Self {
+            definition,
+            before: None,
+        }
+    }
 }
 
-impl Counted {
-    fn new(n: usize) -> Self {
+/// Which definitions of a level a reference counts for if it can mean several.
+#[derive(Clone, Copy)]
+enum Counts {
+    /// The first.
+    Once,
+    /// All.
+    ForEach,
+}
+
+/// The references that already count for a definition, by index.
+#[derive(Default)]
+struct Counted {
+    followed: HashSet<usize>,
+    left: HashSet<usize>,
+}
+
+/// What is reached so far.
+struct Walk {
+    impact: Impact,
+    /// For each place that is reached, its index if it is not followed further.
+    seen: HashMap<(FileId, Option<u32>), Option<usize>>,
+}
+
+impl Walk {
+    fn from(changed: &[DefId]) -> Self {
+        let places = changed.iter().map(|of| ((of.file, Some(of.index)), None));
         Self {
-            followed: vec![false; n],
-            left: vec![false; n],
+            impact: Impact::default(),
+            seen: places.collect(),
         }
+    }
+
+    /// Adds what is reached. Returns the definition to continue from.
+    fn add(&mut self, one: Reached, reach: Reach) -> Option<Open> {
+        let goes_on = !matches!(one.relation, Relation::Refers(ReferenceKind::Type));
+        let is_last = one.depth >= reach.max_depth;
+        let definition = one.definition;
+        let at = match self.seen.entry((one.site.file, definition.map(|of| of.index))) {
+            Entry::Vacant(new) => {
+                if self.impact.reached.len() >= reach.max_reached {
+                    self.impact.is_cut = true;
+                    return None;
+                }
+                let at = self.impact.reached.len();
+                new.insert((!goes_on).then_some(at));
+                self.impact.reached.push(one);
+                at
+            }
+            // A declared type reached it before.
+            Entry::Occupied(mut known) => {
+                let at = known.get_mut().take_if(|_| goes_on)?;
+                self.impact.reached[at] = one;
+                at
+            }
+        };
+        let open = |definition| Open {
+            definition,
+            before: Some(at),
+        };
+        definition.filter(|_| goes_on && !is_last).map(open)
     }
 }
 
@@ -135,24 +192,16 @@ impl Linker<'_> {
         reach: Reach,
         is_wanted: impl Fn(FileId) -> bool + Sync,
     ) -> Result<Impact, LexicalError> {
-        let mut impact = Impact::default();
-        // For each place that is reached, its index if it is not followed further.
-        let changed_places = changed.iter().map(|of| ((of.file, Some(of.index)), None));
-        let mut seen: HashMap<(FileId, Option<u32>), Option<usize>> = changed_places.collect();
-        let mut level: Vec<Open> = changed
-            .iter()
-            .map(|&definition| Open {
-                definition,
-                before: None,
-            })
-            .collect();
+        let mut walk = Walk::from(changed);
+        let mut level: Vec<Open> = changed.iter().copied().map(Open::from).collect();
         // Uncertain steps, which are followed after the sure ones.
         let mut later: Vec<Reached> = Vec::new();
         loop {
             let mut next = Vec::new();
-            for (definition, found, n_unfollowed) in self.inbound_to_all(&level, &impact, reach, &is_wanted)? {
+            let found = self.inbound_to_all(&level, &walk.impact, reach, Counts::Once, &is_wanted)?;
+            for (definition, found, n_unfollowed) in found {
                 if n_unfollowed > 0 {
-                    impact.unfollowed.push((definition, n_unfollowed));
+                    walk.impact.unfollowed.push((definition, n_unfollowed));
                 }
                 for one in found {
                     if one.is_sure {
@@ -168,52 +217,43 @@ impl Linker<'_> {
                 let n = later.partition_point(|one| one.depth == nearest);
                 next = later.drain(..n).collect();
             }
-            if next.is_empty() {
-                return Ok(impact);
-            }
-            level = Vec::new();
-            for one in next {
-                if one.depth > reach.max_depth {
-                    continue;
-                }
-                let goes_on = !matches!(one.relation, Relation::Refers(ReferenceKind::Type));
-                let place = (one.site.file, one.definition.map(|of| of.index));
-                let at = match seen.entry(place) {
-                    Entry::Vacant(new) => {
-                        if impact.reached.len() >= reach.max_reached {
-                            impact.is_cut = true;
-                            return Ok(impact);
-                        }
-                        let at = impact.reached.len();
-                        new.insert((!goes_on).then_some(at));
-                        impact.reached.push(one.clone());
-                        at
-                    }
-                    // A declared type reached it before.
-                    Entry::Occupied(mut known) => match known.get_mut().take_if(|_| goes_on) {
-                        Some(at) => {
-                            impact.reached[at] = one.clone();
-                            at
-                        }
-                        None => continue,
-                    },
-                };
-                if goes_on {
-                    let before = Some(at);
-                    level.extend(one.definition.map(|definition| Open { definition, before }));
-                }
+            level = next.into_iter().filter_map(|one| walk.add(one, reach)).collect();
+            if level.is_empty() && later.is_empty() || walk.impact.is_cut {
+                return Ok(walk.impact);
             }
         }
     }
 
+    /// Finds what uses each of several definitions, as [`impact`](Self::impact) of each with one step.
+    pub fn users(
+        &self,
+        each: &[DefId],
+        reach: Reach,
+        is_wanted: impl Fn(FileId) -> bool + Sync,
+    ) -> Result<Vec<Impact>, LexicalError> {
+        let reach = Reach { max_depth: 1, ..reach };
+        let level: Vec<Open> = each.iter().copied().map(Open::from).collect();
+        let found = self.inbound_to_all(&level, &Impact::default(), reach, Counts::ForEach, &is_wanted)?;
+        let users = found.into_iter().map(|(definition, found, n_unfollowed)| {
+            let mut walk = Walk::from(&[definition]);
+            let (sure, possible): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_sure);
+            for one in sure.into_iter().chain(possible) {
+                walk.add(one, reach);
+            }
+            walk.impact.unfollowed.push((definition, n_unfollowed));
+            walk.impact
+        });
+        Ok(users.collect())
+    }
+
     /// Returns for each definition what reaches it in one step, and the number of references that are not followed although
-    /// they may mean it. Finds the references to those of one name together, because both can be many. A reference that can
-    /// mean several of them counts for the first.
+    /// they may mean it. Finds the references to those of one name together, because both can be many.
     fn inbound_to_all(
         &self,
         level: &[Open],
         impact: &Impact,
         reach: Reach,
+        counts: Counts,
         is_wanted: &(impl Fn(FileId) -> bool + Sync),
     ) -> Result<Vec<(DefId, Vec<Reached>, usize)>, LexicalError> {
         let mut groups: HashMap<Option<(Family, String)>, Vec<usize>> = HashMap::new();
@@ -243,7 +283,7 @@ impl Linker<'_> {
                     by_target.entry(*of).or_default().push(at);
                 }
             }
-            let mut counted = Counted::new(sites.len());
+            let mut counted = Counted::default();
             let mut found = Vec::new();
             for (&at, meanings) in group.iter().zip(meanings) {
                 let meant = meanings.iter().filter_map(|of| by_target.get(of)).flatten();
@@ -252,7 +292,11 @@ impl Linker<'_> {
                 own.dedup();
                 let own = own.into_iter().map(|at| (&sites[at], at));
                 let (reached, n_unfollowed) = self.inbound(&level[at], own, &mut counted, impact, reach);
-                found.push((at, reached, n_unfollowed + std::mem::take(&mut n_unknown)));
+                found.push((at, reached, n_unfollowed + n_unknown));
+                match counts {
+                    Counts::Once => n_unknown = 0,
+                    Counts::ForEach => counted = Counted::default(),
+                }
             }
             Ok(found)
         };
@@ -301,11 +345,11 @@ impl Linker<'_> {
             let is_import = site.kind == ReferenceKind::Import;
             if is_import || is_annotation || !site.tier.is_sure() && !is_likely {
                 let is_left = !site.tier.is_sure() && (is_import || !is_likely);
-                n_unfollowed += usize::from(is_left && !std::mem::replace(&mut counted.left[at], true));
+                n_unfollowed += usize::from(is_left && counted.left.insert(at));
                 continue;
             }
             is_called |= site.tier.is_sure();
-            if !std::mem::replace(&mut counted.followed[at], true) {
+            if counted.followed.insert(at) {
                 let relation = Relation::Refers(site.kind);
                 add(site.inside, site.clone(), relation, site.tier.is_sure());
             }

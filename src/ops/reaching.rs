@@ -1,5 +1,7 @@
 //! Finds what the changes between two states reach.
 
+use std::collections::{BTreeMap, HashSet};
+
 use super::ask::{Ask, FileSelection};
 use super::diff::{FileOut, SymbolOut, name_in};
 use super::graph::{Affected, ReachedOut, affected, imports_of};
@@ -71,10 +73,10 @@ pub(crate) fn reaching_each(
         }
         let defs: Vec<DefId> = changed.iter().map(|changed| changed.def).collect();
         all.add(affected(&question, &linker, &defs, max_depth)?);
-        let mut broken = Vec::new();
-        for of in defs.iter().filter(|_| state == State::Old) {
-            broken.extend(broken_imports(&question, &linker, *of, files)?);
-        }
+        let broken = match state {
+            State::Old => broken_imports(&question, &linker, &defs, files)?,
+            State::New => Vec::new(),
+        };
         all.add_broken(&broken);
         visit(&InState {
             state,
@@ -90,17 +92,18 @@ pub(crate) fn reaching_each(
     Ok(all)
 }
 
-/// Returns the imports of a removed definition that did not change.
+/// Returns the imports of removed definitions that did not change.
 fn broken_imports(
     question: &Question<'_>,
     linker: &Linker<'_>,
-    of: DefId,
+    each: &[DefId],
     files: &[FileOut],
 ) -> Result<Vec<ReachedOut>> {
-    let mut imports = imports_of(question, linker, of)?;
+    let old_path = |file: &'_ FileOut| file.from_path.clone().unwrap_or_else(|| file.path.clone());
+    let files: BTreeMap<String, &FileOut> = files.iter().map(|file| (old_path(file), file)).collect();
+    let mut imports = imports_of(question, linker, each)?;
     let has_changed = |row: &ReachedOut| {
-        let is_file = |file: &&FileOut| file.from_path.as_ref().unwrap_or(&file.path) == &row.path;
-        let file = files.iter().find(is_file);
+        let file = files.get(&row.path);
         file.is_some_and(|file| file.differs_at(row.line, true))
     };
     imports.retain(|row| !has_changed(row));
@@ -147,12 +150,12 @@ fn definitions(
         return Ok(Vec::new());
     };
     let symbols = changed.symbols.iter().flatten().filter(|symbol| wanted(symbol));
-    let names: Vec<&str> = symbols.map(|symbol| name_in(&symbol.id, path)).collect();
+    let names: HashSet<&str> = symbols.map(|symbol| name_in(&symbol.id, path)).collect();
     let n = linker.definitions(file).map_or(0, |all| all.len() as u32);
     let found = definitions_at(question.view(), file, &bytes, 0..n)?.into_iter();
     let is_code = |found: &crate::query::FoundDefinition| !found.kind.is_data();
     Ok(found
-        .filter(|found| is_code(found) && names.contains(&name_in(&found.id, path)))
+        .filter(|found| is_code(found) && names.contains(name_in(&found.id, path)))
         .map(|found| ChangedDefinition {
             def: DefId {
                 file,

@@ -322,8 +322,9 @@ pub(crate) fn affected(
 
 /// Finds the definitions and tests that use each of several definitions.
 pub(crate) fn users(question: &Question<'_>, linker: &Linker<'_>, each: &[DefId]) -> Result<Vec<Vec<ReachedOut>>> {
-    let impacts = each.iter().map(|of| impact(question, linker, &[*of], 1));
-    let impacts = impacts.collect::<Result<Vec<_>>>()?;
+    question.sources().go_on()?;
+    let interrupt = question.interrupt();
+    let impacts = linker.users(each, reach(1), |_| !interrupt.load(Ordering::Relaxed))?;
     let mut wish = Wish::default();
     for (of, impact) in each.iter().zip(&impacts) {
         wish_for(&mut wish, &[*of], impact);
@@ -337,15 +338,25 @@ pub(crate) fn users(question: &Question<'_>, linker: &Linker<'_>, each: &[DefId]
     Ok(each.iter().zip(&impacts).map(users).collect())
 }
 
-/// Finds the imports of a definition. Only its removal matters to them.
-pub(crate) fn imports_of(question: &Question<'_>, linker: &Linker<'_>, of: DefId) -> Result<Vec<ReachedOut>> {
-    let mut sites = linker.mentions(of, |_| true)?.sites;
-    sites.retain(|site| site.kind == ReferenceKind::Import && site.tier.is_sure());
+/// Finds the imports of definitions. Only their removal matters to these.
+pub(crate) fn imports_of(question: &Question<'_>, linker: &Linker<'_>, each: &[DefId]) -> Result<Vec<ReachedOut>> {
+    let mut sites: Vec<(DefId, Site)> = Vec::new();
     let mut wish = Wish::default();
-    wish.definition(of);
-    sites.iter().for_each(|site| wish.position(site.file, site.range.start));
+    for &of in each {
+        question.sources().go_on()?;
+        let mentions = linker.mentions(of, |_| true)?.sites.into_iter();
+        let imports = mentions.filter(|site| site.kind == ReferenceKind::Import && site.tier.is_sure());
+        let n_known = sites.len();
+        sites.extend(imports.map(|site| (of, site)));
+        if sites.len() > n_known {
+            wish.definition(of);
+        }
+    }
+    sites
+        .iter()
+        .for_each(|(_, site)| wish.position(site.file, site.range.start));
     let places = wish.read(&question.sources())?;
-    let row = |site: Site| {
+    let row = |(of, site): (DefId, Site)| {
         let (line, text) = places.line(site.file, site.range.start);
         ReachedOut {
             kind: "definition",
@@ -384,13 +395,16 @@ fn reached(
 
 fn impact(question: &Question<'_>, linker: &Linker<'_>, changed: &[DefId], max_depth: u32) -> Result<Impact> {
     question.sources().go_on()?;
-    let reach = Reach {
+    let interrupt = question.interrupt();
+    Ok(linker.impact(changed, reach(max_depth), |_| !interrupt.load(Ordering::Relaxed))?)
+}
+
+fn reach(max_depth: u32) -> Reach {
+    Reach {
         max_depth,
         max_reached: MAX_REACHED,
         max_candidates: MAX_CANDIDATES,
-    };
-    let interrupt = question.interrupt();
-    Ok(linker.impact(changed, reach, |_| !interrupt.load(Ordering::Relaxed))?)
+    }
 }
 
 /// Adds the places that [`affected_by`] shows.
