@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::artifact::Extractor;
+use crate::artifact::{Extractor, check};
 use crate::extract::{
-    DefinitionKind, Edit, FileDefinitions, LineIndex, is_text, is_visible_outside, lang_of_path, refine,
+    DefinitionKind, Edit, Extraction, FileDefinitions, LineIndex, is_text, is_visible_outside, lang_of_path, refine,
 };
 use crate::git::{LineHunk, diff_lines};
 use crate::model::{ByteRange, Lang, RepoPath};
@@ -156,6 +156,17 @@ impl FileShapes {
             FileDefinitions::default()
         };
         Self::new(bytes, found, &[])
+    }
+
+    /// Like [`Self::of`], with the definitions of an artifact. Returns `None` if it has none, or those of another content or
+    /// language.
+    pub fn indexed(path: &RepoPath, bytes: Arc<Vec<u8>>, extraction: Extraction) -> Option<Self> {
+        let lang = lang_of(path, &bytes);
+        let is_usable = lang == lang_of_path(path)
+            && may_have_traced_definitions(lang)
+            && !extraction.definitions.is_empty()
+            && check(&bytes, &extraction).is_ok();
+        is_usable.then(|| Self::new(bytes, FileDefinitions::new(extraction.definitions, None, lang), &[]))
     }
 
     /// Like [`Self::of`], but faster if the version is similar to `known`.

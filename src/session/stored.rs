@@ -139,7 +139,8 @@ impl Workspace {
         Ok(sidecar.state()?.filter(|state| state.recipe == self.options.recipe))
     }
 
-    pub(super) fn any_segments(&self) -> Option<Segments> {
+    /// Returns what is indexed, if this build can use it.
+    pub(crate) fn any_segments(&self) -> Option<Segments> {
         let sidecar = self.storage.open().ok()??;
         let state = sidecar.state().ok()??;
         let segments = Segments::open_newest(&sidecar, &state, &self.models.own_profile()).ok()?;

@@ -1,15 +1,18 @@
 //! Compares the two versions of each file.
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
 
 use super::files::{FileOut, Hunk, file_out, symbol_out};
 use super::{Diff, DiffBy, DiffEvent, DiffWith};
-use crate::artifact::Extractor;
+use crate::artifact::{ArtifactKey, Extractor};
 use crate::embed::StaticModel;
-use crate::extract::{LineIndex, Options, is_text};
+use crate::extract::{LineIndex, Options, is_text, lang_of_path};
 use crate::git::{FileMode, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, submodule_text, symbol_deltas};
-use crate::model::RepoPath;
+use crate::index::Segments;
+use crate::model::{BlobId, RepoPath};
 use crate::ops::ask::Ask;
 use crate::ops::drift::DriftOut;
 use crate::session::{OpError, Result};
@@ -26,6 +29,8 @@ pub(super) struct Comparison<'a> {
     /// The model that measures drift, if it was requested.
     model: Option<&'a StaticModel>,
     disk: Option<WorkTreeReader>,
+    /// The definitions that are known.
+    indexed: Option<Segments>,
     extractor: Extractor,
 }
 
@@ -35,6 +40,7 @@ impl<'a> Comparison<'a> {
             ask,
             has_text: diff.by == DiffBy::Text,
             has_symbols: diff.by == DiffBy::Symbol || diff.needs_links() || diff.is_narrow(),
+            indexed: ask.session.workspace.any_segments(),
             diff,
             has_diffs: false,
             model: (diff.with.contains(&DiffWith::Drift)).then(|| ask.session.workspace.models.own()),
@@ -131,12 +137,26 @@ impl<'a> Comparison<'a> {
         if !self.has_symbols {
             return Ok(FilePair::default());
         }
-        let mut shapes =
-            |path: &RepoPath, bytes: Vec<u8>| (path.clone(), FileShapes::of(&mut self.extractor, path, bytes));
         Ok(FilePair {
-            old: change.old.map(|_| shapes(old_path, old)),
-            new: change.new.map(|_| shapes(&change.path, new)),
+            old: change.old.map(|entry| self.shapes(old_path, entry, old)),
+            new: change.new.map(|entry| self.shapes(&change.path, entry, new)),
         })
+    }
+
+    /// Returns a version of a file with its definitions, which are parsed unless they are indexed.
+    fn shapes(&mut self, path: &RepoPath, entry: Entry, bytes: Vec<u8>) -> (RepoPath, FileShapes) {
+        let key = ArtifactKey {
+            blob: BlobId(entry.oid),
+            lang: lang_of_path(path),
+        };
+        let known = self
+            .indexed
+            .as_ref()
+            .and_then(|indexed| indexed.extraction(indexed.find_blob(key)?));
+        let bytes = Arc::new(bytes);
+        let known = known.and_then(|known| FileShapes::indexed(path, Arc::clone(&bytes), known.ok()?));
+        let shapes = known.unwrap_or_else(|| FileShapes::of(&mut self.extractor, path, bytes));
+        (path.clone(), shapes)
     }
 
     /// Returns the content of a file. It is empty if the file does not exist, and `None` if the file cannot be read.
