@@ -211,3 +211,20 @@ fn search_shows_how_often_a_function_is_called() {
     let shown = text(&repo, &["search", "run"]);
     assert!(shown.contains(" Engine.run called by 7 · name\n"), "{shown}");
 }
+
+#[test]
+fn the_first_commit_is_compared_with_nothing() {
+    let repo = TestRepo::empty();
+    repo.write("a.py", "def first():\n    return 1\n");
+    repo.commit("start");
+    repo.write("a.py", "def first():\n    return 2\n");
+    repo.commit("go on");
+    let call = |args: &[&str]| call_in(repo.root(), args, b"");
+    let diff = call(&["diff", "HEAD~1^..HEAD~1", "--json"]).expect(0).json();
+    assert_eq!(diff["results"][0]["symbols"][0]["id"], "a.py#first", "{diff}");
+    assert_eq!(diff["results"][0]["symbols"][0]["events"], json!(["added"]), "{diff}");
+    let review = call(&["review", "HEAD~1^..HEAD~1"]).expect(0).text();
+    assert!(review.contains("1 added"), "{review}");
+    call(&["diff", "HEAD~1^^..HEAD"]).expect(2);
+    call(&["diff", "nothing^..HEAD"]).expect(2);
+}

@@ -94,6 +94,13 @@ fn or_head(reference: &str) -> &str {
 fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
     let reference = ask.session.checked(reference)?;
     let workspace = &ask.session.workspace;
+    if is_before_first(ask, reference)? {
+        return Ok(Side {
+            reference: reference.to_owned(),
+            target: None,
+            overlay: BTreeMap::new(),
+        });
+    }
     // Before the first commit, `HEAD` is an empty tree.
     let target = match reference {
         "HEAD" => workspace.target("WORKTREE")?,
@@ -108,6 +115,17 @@ fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
             .map(|change| (change.path, change.new))
             .collect(),
     })
+}
+
+/// Returns true for the parent of a commit that has none, such as `FIRST^`.
+fn is_before_first(ask: &Ask<'_>, reference: &str) -> Result<bool> {
+    let Some(child) = reference.strip_suffix('^') else {
+        return Ok(false);
+    };
+    let workspace = &ask.session.workspace;
+    let commit = workspace.target(child).ok().flatten().and_then(|target| target.commit);
+    let commit = commit.map(|commit| workspace.repository.reader().commit(commit));
+    Ok(commit.transpose()?.is_some_and(|commit| commit.parents.is_empty()))
 }
 
 /// Returns the files that differ, in path order. If a tree is too large to compare as a whole, returns only files at or
