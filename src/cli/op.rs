@@ -168,7 +168,7 @@ impl Sink for Terminal<'_> {
             let text = match style {
                 Style::Plain => text,
                 Style::Path => self.output.path(&text, file.as_deref()),
-                Style::Name => self.output.name(STRONG, &text),
+                Style::Name | Style::Commit => self.output.name(STRONG, &text),
                 Style::Fact => self.output.name(FAINT, &text),
                 Style::Added => self.output.name(ADDED, &text),
                 Style::Removed => self.output.name(REMOVED, &text),

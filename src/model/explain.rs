@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Failed,
     /// The caller interrupted the work.
     Interrupted,
-    /// There is no such revision or repository.
+    /// There is no such revision, repository or file.
     NotFound,
     /// An object that git should have is missing.
     ObjectMissing,

@@ -16,6 +16,7 @@ mod notes;
 mod op;
 mod outline;
 mod paths;
+pub(crate) mod picture;
 mod pins;
 mod precise;
 mod provenance;

@@ -10,6 +10,8 @@ pub(crate) enum Style {
     Path,
     /// A name.
     Name,
+    /// The id of a commit.
+    Commit,
     /// A number, date or other secondary fact.
     Fact,
     /// An added line.
@@ -216,8 +218,9 @@ impl MarkedText {
 impl Sink for MarkedText {
     fn span(&mut self, style: Style, text: &str) {
         let is_at_margin = self.0.is_empty() || self.0.ends_with('\n');
-        if is_at_margin && style == Style::Path && [": ", " | ", "<", "`"].iter().any(|mark| text.contains(mark)) {
-            // A file can have a name such as `hint: read this`.
+        let is_of_repository = matches!(style, Style::Path | Style::Name);
+        if is_at_margin && is_of_repository && [": ", " | ", "<", "`"].iter().any(|mark| text.contains(mark)) {
+            // A file or a heading can have a name such as `hint: read this`.
             self.0.push_str(&format!("{text:?}"));
         } else {
             for letter in text.chars() {

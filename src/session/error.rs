@@ -57,6 +57,14 @@ impl OpError {
         }
     }
 
+    /// Creates the error for something that does not exist, or that is not shown.
+    pub(crate) fn not_found(message: impl Into<String>, hint: impl Into<Hint>) -> Self {
+        Self {
+            kind: ErrorKind::NotFound,
+            ..Self::new(message, hint)
+        }
+    }
+
     /// Creates the error of a request that was interrupted.
     pub(crate) fn interrupted() -> Self {
         Self {
@@ -76,7 +84,7 @@ impl OpError {
 
     /// Creates the error for a path that is hidden because its name suggests credentials.
     pub(crate) fn hidden(path: &str) -> Self {
-        Self::new(
+        Self::not_found(
             format!("{path:?} is not shown: its name suggests that it contains credentials"),
             "ask the user to read it if you need its content",
         )

@@ -1,4 +1,4 @@
-// Keys, suggestions and marks. Every page works without them.
+// Keys, marks, cards and suggestions. Every page works without them.
 "use strict";
 (() => {
   const input = document.querySelector("input[type=search]");
@@ -51,9 +51,56 @@
     const same = (other) => other.getAttribute("href") === href;
     [...document.querySelectorAll("a.ref, a.may")].filter(same).forEach((other) => other.classList.add("marked"));
   };
+
+  // Shows the signature and the first words about what the name with the pointer or the focus means.
+  const card = document.createElement("div");
+  card.className = "card";
+  card.id = "card";
+  card.hidden = true;
+  card.setAttribute("role", "tooltip");
+  document.body.append(card);
+  const answers = new Map();
+  let waiting = 0, shown = null;
+  const hide = () => {
+    clearTimeout(waiting);
+    card.hidden = true;
+    if (shown) shown.removeAttribute("aria-describedby");
+    shown = null;
+  };
+  const ask = async (href) => {
+    const [place, line] = href.split("#L");
+    const url = line ? `${place.replace("/-/file/", "/-/at/")}?pos=${line}&format=json` : `${place}&format=json`;
+    if (!answers.has(url)) {
+      const answer = await fetch(url);
+      answers.set(url, answer.ok ? (await answer.json()).results[0] : null);
+    }
+    return answers.get(url);
+  };
+  const show = async (link) => {
+    const found = await ask(link.getAttribute("href")).catch(() => null);
+    if (!found || shown !== link) return;
+    const part = (kind, text) => Object.assign(document.createElement(kind), { textContent: text });
+    const text = (found.doc || "").replace(/^[ \t]*(?:\/{2,}!?|\/\*+!?|\*+\/?|#+|"""|'''|--+)[ \t]?/gm, "");
+    const about = text.trim().split(/\n\s*\n/)[0].slice(0, 400);
+    card.replaceChildren(part("code", found.signature || found.id), part("p", about), part("p", `${found.path}:${found.start_line}`));
+    const box = link.getBoundingClientRect();
+    card.style.top = `${box.bottom + scrollY + 4}px`;
+    card.style.left = `${Math.max(0, Math.min(box.left + scrollX, document.documentElement.clientWidth - 420))}px`;
+    link.setAttribute("aria-describedby", card.id);
+    card.hidden = false;
+  };
   for (const kind of ["mouseover", "focusin"]) {
-    document.addEventListener(kind, (event) => mark(event.target instanceof Element && event.target.closest("a.ref, a.may")));
+    document.addEventListener(kind, (event) => {
+      const link = event.target instanceof Element && event.target.closest("a.ref, a.may, a.def");
+      if (card.contains(event.target) || link === shown && link) return;
+      mark(link);
+      hide();
+      if (!link) return;
+      shown = link;
+      waiting = setTimeout(show, 300, link);
+    });
   }
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
   // Suggests definitions and files, one request at a time, when the typing pauses.
   if (!input) return;

@@ -81,7 +81,10 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                     }
                 }
                 nav.path aria-label="Path" {
-                    span.faint { (visible(&place.revision)) } ": "
+                    a.faint href=(target.link("refs", "", "").trim_end_matches("/:")) aria-label={ "revision " (visible(&place.revision)) } {
+                        (visible(&place.revision))
+                    }
+                    ": "
                     (crumbs(target))
                     @if !place.path.is_empty() && target.page != "tree" {
                         span.views {

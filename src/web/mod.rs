@@ -15,7 +15,6 @@ mod pages;
 mod review;
 mod server;
 mod sink;
-mod svg;
 mod url;
 
 pub(crate) use review::{LinkBase, review_page};

@@ -9,10 +9,12 @@ use super::Answer;
 use super::frame;
 use super::pages::{json_of, missing, request, shown};
 use super::sink::rows;
-use super::svg::{Cell, treemap};
 use super::url::Target;
+use crate::git::{Ref, RefKind};
 use crate::model::count::count;
 use crate::model::unprintable::visible;
+use crate::model::with_placeholders;
+use crate::ops::picture::{Cell, treemap};
 use crate::ops::{Ask, FileLife, Graph, Op as _, Status, life};
 use crate::query::{day, timestamp};
 use crate::session::Result;
@@ -20,6 +22,8 @@ use crate::session::Result;
 /// Maximum number of files in the picture, and in the table.
 const MAX_CELLS: usize = 150;
 const MAX_HOTSPOTS: usize = 30;
+/// Maximum number of branches and of tags that are listed.
+const MAX_REFS: usize = 1_000;
 /// Number of shades of the picture.
 const SHADES: usize = 5;
 
@@ -112,6 +116,41 @@ pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         (rows(target, &stats))
     };
     shown(target, "Index".to_owned(), body, stats.provenance)
+}
+
+/// The branches and tags.
+pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let mut refs = ask.session.workspace.repository.refs()?;
+    refs.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+    let of_kind = |kind: RefKind| refs.iter().filter(move |one| one.kind == kind);
+    let kinds = [
+        ("Branches", RefKind::Branch),
+        ("Tags", RefKind::Tag),
+        ("Branches of other clones", RefKind::Remote),
+    ];
+    let name = |one: &Ref| with_placeholders(one.short_name()).into_owned();
+    let body = html! {
+        p {
+            a href=(target.link("tree", "WORKTREE", "")) { "WORKTREE" } " · "
+            a href=(target.link("tree", "HEAD", "")) { "HEAD" }
+        }
+        @for (heading, kind) in kinds {
+            @let n = of_kind(kind).count();
+            @if n > 0 {
+                h2 { (heading) }
+                ul.tree {
+                    @for one in of_kind(kind).filter(|one| one.commit.is_some()).take(MAX_REFS) {
+                        li {
+                            a href=(target.link("tree", &name(one), "")) { (visible(&name(one))) }
+                            " " a.faint href=(target.review("HEAD", &name(one))) aria-label={ "what " (visible(&name(one))) " changes" } { "review" }
+                        }
+                    }
+                    @if n > MAX_REFS { li.faint { (n - MAX_REFS) " more" } }
+                }
+            }
+        }
+    };
+    shown(target, "Revisions".to_owned(), body, None)
 }
 
 /// What can be typed and clicked.

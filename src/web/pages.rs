@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::frame::{self, Content};
-use super::overview::{index_page, life_page};
+use super::overview::{index_page, life_page, refs_page};
 use super::review::{LinkBase, review_body};
 use super::sink::rows;
-use super::svg::{Edge, Node, columns};
 use super::url::Target;
 use super::{Answer, file};
 use crate::model::unprintable::visible;
+use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
     About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, Search,
     SideOut, Symbol, file_links,
@@ -85,7 +85,11 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         "review" => review(ask, target),
         "life" => life_page(ask, target),
         "index" => index_page(ask, target),
-        _ => Err(OpError::new(format!("no page is named {}", target.page), "begin at /")),
+        "refs" => refs_page(ask, target),
+        _ => Err(OpError::not_found(
+            format!("no page is named {}", target.page),
+            "begin at /",
+        )),
     }
 }
 
@@ -239,7 +243,7 @@ pub(super) fn missing(ask: &Ask<'_>, target: &Target) -> OpError {
     if ask.visibility().hides(&bytes) {
         return OpError::hidden(&target.place.path);
     }
-    OpError::new(
+    OpError::not_found(
         format!("{} is not in {}", about(target), target.place.revision),
         "its history says where it last was",
     )
@@ -260,7 +264,7 @@ fn raw(ask: &Ask<'_>, path: &str) -> Result<Answer> {
     let Some(Source::Bytes(bytes)) =
         found.filter(|source| !matches!(source, Source::Bytes(bytes) if bytes.len() > MAX_RAW_BYTES))
     else {
-        return Err(OpError::new(
+        return Err(OpError::not_found(
             format!("{path} cannot be shown"),
             "it is missing, hidden or too large",
         ));

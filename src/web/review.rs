@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::frame::STYLE;
-use super::svg::{Edge, Node, columns};
 use super::url::encoded;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
+use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
     Consequence, DefinitionRow, DocumentSite, OtherFileRow, Page, ReachedOut, ReviewFacts, ReviewOwner, ReviewRow,
     Site, TogetherRow,

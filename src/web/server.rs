@@ -20,8 +20,8 @@ use super::frame::Asset;
 use super::url::Target;
 use super::{Answer, frame, pages};
 use crate::mcp::{Blocking, Hub, Limited, Outcome, Pace, Permit, say, termination_signal};
-use crate::model::Ctx;
 use crate::model::unprintable::visible;
+use crate::model::{Ctx, ErrorKind};
 use crate::ops::{Ask, Common};
 use crate::session::{CallCtx, Context as _, Limits, OpError, Result};
 
@@ -295,7 +295,17 @@ fn failed(target: &Target, problem: &OpError) -> Response {
             li { a href=(target.link("tree", "WORKTREE", "")) { "the files on disk" } }
         }
     };
-    error(StatusCode::NOT_FOUND, &problem.to_string(), &steps)
+    error(status_of(problem), &problem.to_string(), &steps)
+}
+
+fn status_of(problem: &OpError) -> StatusCode {
+    match problem.kind {
+        ErrorKind::Interrupted => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Damaged | ErrorKind::System(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::NotFound | ErrorKind::ObjectMissing => StatusCode::NOT_FOUND,
+        _ if problem.misspelt.is_some() => StatusCode::NOT_FOUND,
+        _ => StatusCode::BAD_REQUEST,
+    }
 }
 
 fn error(status: StatusCode, title: &str, body: &Markup) -> Response {

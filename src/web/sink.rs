@@ -53,6 +53,7 @@ impl Sink for Html<'_> {
                 None => html! { (shown) },
             },
             Style::Name => html! { b { (shown) } },
+            Style::Commit => html! { a href=(self.target.commit(text.trim_start_matches('^'))) { (shown) } },
             Style::Fact => html! { span.faint { (shown) } },
             Style::Added => html! { span.add { (shown) } },
             Style::Removed => html! { span.del { (shown) } },

@@ -84,6 +84,11 @@ impl Target {
         )
     }
 
+    /// Returns the link to what a commit changed.
+    pub(super) fn commit(&self, id: &str) -> String {
+        self.review(&format!("{id}^"), id)
+    }
+
     /// Returns the link to a line of a file at the revision of this page.
     pub(super) fn file(&self, path: &str, line: u32) -> String {
         let link = self.link("file", &self.place.revision, path);

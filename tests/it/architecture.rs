@@ -52,7 +52,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("unicode_normalization", &["src/ops/docs/headings.rs"]),
     ("unicode_width", &["src/cli/columns.rs"]),
     ("model2vec_rs", &["src/embed/model2vec/"]),
-    ("maud", &["src/web/"]),
+    ("maud", &["src/web/", "src/ops/picture.rs"]),
     ("rmcp", &["src/mcp/"]),
     ("axum", &["src/mcp/", "src/web/"]),
     ("http_body_util", &["src/mcp/"]),

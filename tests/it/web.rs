@@ -188,6 +188,9 @@ fn each_page_shows_what_it_is_about() {
         ("/repo/-/graph/HEAD:src/taxes.py?name=tax&op=callers", "Cart.total"),
         ("/repo/-/outline/HEAD:src/shop.py", "Cart"),
         ("/repo/-/review/HEAD~1..HEAD", "Moved, documented or formatted"),
+        ("/repo/-/review/HEAD~1^..HEAD~1", "added"),
+        ("/repo/-/history/HEAD:src/taxes.py", "%5E.."),
+        ("/repo/-/refs", "/repo/-/tree/main:"),
         ("/repo/-/at/HEAD:src/shop.py?pos=7:16", "def tax"),
     ] {
         let (status, page) = web.page(path);
@@ -197,7 +200,8 @@ fn each_page_shows_what_it_is_about() {
             page.contains("rel=\"canonical\"")
                 || path.contains("WORKTREE")
                 || path.contains("review")
-                || path.ends_with("search/HEAD"),
+                || path.ends_with("search/HEAD")
+                || path.ends_with("refs"),
             "{path}: {page}"
         );
     }
@@ -219,6 +223,7 @@ fn each_page_shows_what_it_is_about() {
     ] {
         assert_eq!(web.page(path).0, 404, "{path}");
     }
+    assert_eq!(web.page("/repo/-/search/HEAD?q=tax&mode=guess").0, 400);
     assert!(
         web.page("/repo/-/file/HEAD:src/helper.py")
             .1

@@ -168,6 +168,8 @@ PAGES = [
     (f"{R}/review/main~1..main", 200, "tax"),
     (f"{R}/review/main~2..main", 200, "tax"),
     (f"{R}/review/main..WORKTREE", 200, "0 definitions"),
+    (f"{R}/review/main~2^..main~2", 200, "added"),
+    (f"{R}/refs", 200, "Branches"),
     (f"{R}/life/main:", 200, "shop.py"),
     (f"{R}/index/main:", 200, "references"),
     (f"{R}/tree/%3Cscript%3Edocument.title=%27ran%27%3C:", 200, "src/"),
@@ -269,6 +271,12 @@ try:
     time.sleep(0.5)
     check("/-/def/" in browser.run("return location.pathname"), "a definition opens by keyboard")
     browser.open(f"{address}{R}/file/main:src/shop.py")
+    browser.run("document.querySelector('a.ref').focus()")
+    time.sleep(1)
+    check("def tax" in browser.run("return document.getElementById('card').innerText"), "a name shows what it means")
+    check(not violations(browser), "a card has no axe violation")
+    browser.keys("\ue00c")
+    check(browser.run("return document.getElementById('card').hidden"), "Escape hides what a name means")
     browser.keys("h")
     time.sleep(0.5)
     check("/-/history/" in browser.run("return location.pathname"), "a key opens the history")

@@ -86,7 +86,7 @@ impl CommitOut {
     fn render(&self, out: &mut dyn Sink) {
         // As in git, a caret marks a commit at which the recorded history ends.
         let mark = if self.boundary { "^" } else { "" };
-        out.span(Style::Name, &format!("{mark}{}", &self.commit[..ID_DIGITS]));
+        out.span(Style::Commit, &format!("{mark}{}", &self.commit[..ID_DIGITS]));
         out.span(Style::Fact, &format!(" {} {}", day(&self.date), self.author.name));
     }
 }

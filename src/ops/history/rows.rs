@@ -87,7 +87,8 @@ impl EntryOut {
             .as_deref()
             .map_or("----------", |commit| &commit[..ID_DIGITS]);
         let when = self.date.as_deref().map_or("not committed", day);
-        out.span(Style::Name, commit);
+        let style = self.commit.as_ref().map_or(Style::Fact, |_| Style::Commit);
+        out.span(style, commit);
         out.span(Style::Fact, &format!(" {when}"));
         if let Some(author) = &self.author {
             out.span(Style::Fact, &format!(" {}", author.name));

@@ -331,7 +331,7 @@ fn gaps(outcome: &DiffsOutcome, n_commits: u64) -> Vec<String> {
 impl CommitOut {
     fn render(&self, facts: &str, out: &mut dyn Sink) {
         let day = self.date.split('T').next().unwrap_or_default();
-        out.span(Style::Name, &self.commit[..ID_DIGITS.min(self.commit.len())]);
+        out.span(Style::Commit, &self.commit[..ID_DIGITS.min(self.commit.len())]);
         out.span(Style::Fact, &format!(" {day} {}{facts}", self.author.name));
         out.span(Style::Name, &format!(" {}", self.subject));
         out.end();

@@ -13,24 +13,24 @@ const HEAD: usize = 26;
 const MAX_CHARACTERS: usize = 32;
 
 /// A box of a picture with columns.
-pub(super) struct Node {
-    pub(super) label: String,
+pub(crate) struct Node {
+    pub(crate) label: String,
     /// The whole text, shown when the pointer is on the box.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// A link, if there is something to open.
-    pub(super) href: Option<String>,
-    pub(super) is_marked: bool,
+    pub(crate) href: Option<String>,
+    pub(crate) is_marked: bool,
 }
 
 /// A line from a box to one of a column to its left: their columns and rows.
-pub(super) struct Edge {
-    pub(super) from: (usize, usize),
-    pub(super) to: (usize, usize),
-    pub(super) is_sure: bool,
+pub(crate) struct Edge {
+    pub(crate) from: (usize, usize),
+    pub(crate) to: (usize, usize),
+    pub(crate) is_sure: bool,
 }
 
 /// Draws columns of boxes, each with a heading. `title` is the text alternative.
-pub(super) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edge]) -> Markup {
+pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edge]) -> Markup {
     let n_rows = columns.iter().map(|(_, nodes)| nodes.len()).max().unwrap_or_default();
     let (width, height) = (columns.len() * (BOX_WIDTH + GAP) - GAP + 2, HEAD + n_rows * ROW + 2);
     let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
@@ -61,14 +61,14 @@ pub(super) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
 }
 
 /// A rectangle of a treemap.
-pub(super) struct Cell {
-    pub(super) label: String,
+pub(crate) struct Cell {
+    pub(crate) label: String,
     /// The whole text, shown when the pointer is on the rectangle.
-    pub(super) title: String,
-    pub(super) href: String,
-    pub(super) size: u64,
+    pub(crate) title: String,
+    pub(crate) href: String,
+    pub(crate) size: u64,
     /// How dark it is, from 0.
-    pub(super) shade: usize,
+    pub(crate) shade: usize,
 }
 
 /// The position and the size of a rectangle.
@@ -76,7 +76,7 @@ type Area = (f64, f64, f64, f64);
 
 /// Draws rectangles with areas in proportion to sizes, which must be sorted, the largest first. `title` is the text
 /// alternative.
-pub(super) fn treemap(title: &str, cells: &[Cell]) -> Markup {
+pub(crate) fn treemap(title: &str, cells: &[Cell]) -> Markup {
     const WIDTH: f64 = 1000.0;
     const HEIGHT: f64 = 520.0;
     /// Width of a character, and height of a line.
