@@ -288,6 +288,12 @@ fn each_definition_of_a_name_is_answered_for() {
     let drawn = graph(&repo, &["callees", "start", "--format", "mermaid"]).expect(0);
     assert!(drawn.text().starts_with("graph LR\n"), "{}", drawn.text());
     assert_eq!(drawn.text().matches("-->").count(), 2, "{}", drawn.text());
+    let picture = graph(&repo, &["callees", "start", "--format", "svg"]).expect(0).text();
+    assert!(
+        picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"),
+        "{picture}"
+    );
+    assert_eq!(picture.matches("<path ").count(), 2, "{picture}");
     assert!(
         drawn.stderr.contains("definition server/a.go#start: no callee"),
         "{}",

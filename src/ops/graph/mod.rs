@@ -2,6 +2,7 @@
 
 mod account;
 mod degrees;
+mod diagram;
 mod edges;
 mod facts;
 mod files;
@@ -19,12 +20,13 @@ mod whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use self::diagram::draw;
 pub(crate) use self::edges::is_call;
 use self::facts::{ChoiceFacts, GraphFacts};
 pub(crate) use self::impact::{Affected, ImpactTotals, ReachedOut, affected, imports_of, is_test, qualified, users};
 pub(crate) use self::of_file::{DefinitionLink, FileLinks, file_links};
 pub(crate) use self::relations::{RelationsOut, n_callers, relations};
-use self::rows::{DefinitionOut, draw};
+use self::rows::DefinitionOut;
 pub(crate) use self::rows::{EdgeOut, GraphRow};
 use super::ask::{Ask, FileSelection, WithTests, path_text};
 use super::doubts::{doubts, generated};
@@ -165,6 +167,8 @@ enum Format {
     Mermaid,
     /// Graphviz diagram
     Dot,
+    /// SVG picture
+    Svg,
 }
 
 /// A request that is being answered.

@@ -1,21 +1,20 @@
 //! The rows of `graph`, as text, JSON and diagrams.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::ReachedOut;
 use super::degrees::DegreeOut;
 use super::flow::FlowOut;
 use super::impact::TestOut;
 use super::routes::RouteOut;
 use super::unreferenced::UnreferencedOut;
-use super::{Format, ReachedOut};
-use crate::ops::grouped::Grouped;
-use crate::ops::op::{Page, Row};
+use crate::ops::op::Row;
 use crate::ops::paths::path_of;
-use crate::ops::sink::{PlainText, Recorded, Sink, Style};
+use crate::ops::sink::{Sink, Style};
 use crate::query::{FoundDefinition, kind_name};
 use crate::snapshot::View;
 
@@ -257,7 +256,7 @@ impl GraphRow {
     }
 
     /// Returns the edges of the row, each with its label and true if it is sure.
-    fn edges(&self) -> Vec<(&str, &str, &'static str, bool)> {
+    pub(super) fn edges(&self) -> Vec<(&str, &str, &'static str, bool)> {
         match self {
             Self::Edge(edge) => {
                 let from = edge.from.as_deref().unwrap_or(&edge.path);
@@ -303,80 +302,5 @@ impl GraphRow {
             }
             _ => Vec::new(),
         }
-    }
-}
-
-/// Replaces the text of a page by a diagram of the edges in its first `limit` rows, and adds that text to the notes.
-pub(super) fn draw<F>(page: &mut Page<F, Grouped<GraphRow>>, limit: usize, format: Format) {
-    let mut diagram = Diagram {
-        format,
-        nodes: HashMap::new(),
-        lines: Vec::new(),
-        known: BTreeSet::new(),
-    };
-    for row in page.rows.iter().take(limit) {
-        for (from, to, label, is_sure) in row.row.edges() {
-            diagram.add(from, to, label, is_sure);
-        }
-    }
-    let mut text = PlainText::default();
-    page.head.replay(&mut text);
-    let rows = std::mem::take(&mut page.rows).into_iter().map(|row| {
-        row.heading.replay(&mut text);
-        Grouped {
-            row: GraphRow::Drawn(Box::new(row.row)),
-            target: row.target,
-            heading: Recorded::default(),
-        }
-    });
-    page.rows = rows.collect();
-    std::mem::take(&mut page.tail).replay(&mut text);
-    page.notes.extend(text.0.lines().map(str::to_owned));
-    page.head = Recorded::of(|out| {
-        let (first, last) = match format {
-            Format::Dot => ("digraph {", Some("}")),
-            _ => ("graph LR", None),
-        };
-        out.whole_line(first);
-        diagram.lines.iter().for_each(|line| out.whole_line(line));
-        last.into_iter().for_each(|line| out.whole_line(line));
-    });
-}
-
-struct Diagram {
-    format: Format,
-    nodes: HashMap<String, usize>,
-    lines: Vec<String>,
-    known: BTreeSet<(usize, usize)>,
-}
-
-impl Diagram {
-    fn add(&mut self, from: &str, to: &str, label: &str, is_sure: bool) {
-        let (from, to) = (self.node(from), self.node(to));
-        if !self.known.insert((from, to)) {
-            return;
-        }
-        self.lines.push(match (self.format, is_sure) {
-            (Format::Dot, true) => format!("  n{from} -> n{to} [label=\"{label}\"];"),
-            (Format::Dot, false) => format!("  n{from} -> n{to} [label=\"{label}\", style=dashed];"),
-            (_, true) => format!("  n{from} -->|{label}| n{to}"),
-            (_, false) => format!("  n{from} -.->|{label}| n{to}"),
-        });
-    }
-
-    fn node(&mut self, id: &str) -> usize {
-        let number = self.nodes.len();
-        if let Some(known) = self.nodes.get(id) {
-            return *known;
-        }
-        self.nodes.insert(id.to_owned(), number);
-        self.lines.push(match self.format {
-            Format::Dot => format!(
-                "  n{number} [label=\"{}\"];",
-                id.replace('\\', "\\\\").replace('"', "\\\"")
-            ),
-            _ => format!("  n{number}[\"{}\"]", id.replace('"', "#quot;")),
-        });
-        number
     }
 }
