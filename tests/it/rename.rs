@@ -106,14 +106,13 @@ fn a_function_is_renamed_with_its_references_and_the_left_side_of_aliases() {
     );
     // A member of an unknown value could be anything.
     assert_eq!(answer["renamed_all"], json!(false));
-    assert_eq!(places(&answer, "candidate"), ["shop/use.py:9 unknown"]);
+    assert_eq!(
+        places(&answer, "candidate"),
+        ["shop/store.py:13 string", "shop/use.py:9 unknown"]
+    );
     assert_eq!(
         places(&answer, "mention"),
-        [
-            "README.md:1 other file",
-            "shop/store.py:1 text",
-            "shop/store.py:13 string"
-        ]
+        ["README.md:1 other file", "shop/store.py:1 text"]
     );
 }
 
@@ -922,7 +921,7 @@ fn scopes_and_values_keep_their_names() {
             "const run = 1;\nconst o = { go: run, in: { go: run } };\nconst { go: other, in: { go: deep = run } } = o;\n",
         ),
         (
-            "a.js:1:16",
+            "a.js:1:17",
             "if (on()) { var go = 1; }\nuse(go);\n",
             "if (on()) { var run = 1; }\nuse(run);\n",
         ),
@@ -1216,4 +1215,94 @@ fn strings_in_marks_are_candidates() {
     };
     assert_eq!(rows("src/lib.rs#Opts.fixed"), ["candidate 4", "mention 7"]);
     assert_eq!(rows("ATest.java#ATest.names"), ["candidate 3"]);
+}
+
+/// Names that other programs, strings, examples and interfaces outside of the repository need.
+#[test]
+fn what_else_needs_a_name_is_a_candidate_or_refused() {
+    let repo = TestRepo::new(
+        "
+        //- Cargo.toml
+        [package]
+        name = \"shop\"
+        //- src/lib.rs
+        mod width;
+        mod seconds;
+        pub use width::width;
+        /// Doubles.
+        ///
+        /// ```
+        /// assert_eq!(shop::twice(2), 4);
+        /// ```
+        pub fn twice(n: u32) -> u32 { n * 2 }
+        pub struct Pause {
+            #[serde(deserialize_with = \"seconds::read\")]
+            pub length: u32,
+        }
+        //- src/width.rs
+        pub fn width() -> usize { 80 }
+        //- src/seconds.rs
+        pub fn read() {}
+        pub fn serialize() {}
+        //- a.py
+        class Adapter:
+            size: int
+            names = [\"size\"]
+            def __init__(self):
+                self.size = 1
+            def state(self):
+                return {name: getattr(self, name) for name in self.names}
+        def double(n):
+            \"\"\"
+            >>> double(2)
+            \"\"\"
+            return n * 2
+        //- test_a.py
+        pytestmark = []
+        //- docs/conf.py
+        project = \"shop\"
+        //- handler.go
+        package shop
+        import \"encoding/json\"
+        type Writer struct { Name string }
+        type Tagged struct { Key string `json:\"key\"` }
+        func (w *Writer) Announce(name string) {
+            total := name
+            json.Marshal(total)
+        }
+        var _ other.Announcer = (*Writer)(nil)
+        const Sum8 = 1
+        //- handler_test.go
+        package shop
+        const text = \"a\\nSum8 = 3\"
+        ",
+    );
+    let rows = |target: &str| {
+        let answer: Value = serde_json::from_str(&rename(&repo, &[target, "Renamed", "--json"]).text()).unwrap();
+        let rows = answer["results"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{target}: {answer}"))
+            .clone();
+        let row = |row: &Value| format!("{} {}", row["kind"].as_str().unwrap_or_default(), row["line"]);
+        let rows = rows.iter().map(row).filter(|row| !row.starts_with("change"));
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(rows("src/lib.rs#twice"), ["candidate 7"]);
+    assert_eq!(rows("src/seconds.rs#read"), ["candidate 11"]);
+    assert_eq!(rows("a.py#Adapter.size"), ["candidate 3"]);
+    assert_eq!(rows("a.py#double"), ["candidate 10"]);
+    assert_eq!(rows("handler.go#Tagged.Key"), [""; 0]);
+    assert_eq!(rows("handler.go#Sum8"), ["mention 2"]);
+    refused(&repo, &["src/seconds.rs#serialize", "write"], "serde");
+    refused(&repo, &["test_a.py#pytestmark", "marks"], "pytest");
+    refused(&repo, &["docs/conf.py#project", "name"], "setting");
+    refused(&repo, &["handler.go#Writer.Announce", "Say"], "handler.go:9");
+    refused(&repo, &["handler.go#Writer.Name", "Title"], "handler.go:2");
+    refused(&repo, &["handler.go:6:6", "sum"], "no name that can be renamed");
+    applied(&repo, &["src/width.rs#width", "columns"]);
+    assert!(
+        text(&repo, "src/lib.rs").contains("pub use width::columns;"),
+        "{}",
+        text(&repo, "src/lib.rs")
+    );
 }

@@ -265,7 +265,12 @@ impl Compared<'_> {
         for name in [plan.new, &plan.subject.definition.name] {
             for file in plan.subject.linker.files_with(name)? {
                 for at in plan.subject.linker.positions(file, name) {
-                    let changed = plan.files.get(&file).map_or(&[][..], |planned| &planned.changed);
+                    let planned = plan.files.get(&file);
+                    let changed = planned.map_or(&[][..], |planned| &planned.changed);
+                    let bytes = planned.map_or(&[][..], |planned| &planned.bytes);
+                    if plan.subject.is_other_module(file, at, bytes) {
+                        continue;
+                    }
                     if changed.iter().any(|place| place.range.start == at) || listed.contains(&(file, at)) {
                         continue;
                     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::role::{Place, Subject};
 use crate::extract::{self, Definition, DefinitionKind, ReferenceKind, language};
 use crate::link::{DefId, Site, Tier};
+use crate::model::ByteRange;
 use crate::ops::question::Question;
 use crate::query::Source;
 use crate::session::{OpError, Result};
@@ -12,6 +13,8 @@ use crate::snapshot::FileId;
 
 /// Maximum distance of a name of Python from the quotes around its type.
 const MAX_TYPE_BYTES: usize = 1 << 10;
+/// Maximum number of lines of a comment that are read.
+const MAX_COMMENT_LINES: usize = 1_000;
 
 impl Subject<'_> {
     /// Fails if the language has uses of the definition that its name does not show.
@@ -26,12 +29,50 @@ impl Subject<'_> {
             "java" if name == "value" && self.is_in_annotation(bytes) => {
                 "annotations of java name value by giving only its value".to_owned()
             }
+            "python" if !self.is_member && is_read_by_pytest(name) => {
+                format!("pytest reads {name} by its name")
+            }
+            "python" if !self.is_member && !self.is_in_function && self.is_setting() => {
+                format!("{name} is a setting, which another program reads by its name")
+            }
+            "rust" if !self.is_member && matches!(name.as_str(), "serialize" | "deserialize") => {
+                format!("serde calls {name} of a module by its name")
+            }
             "go" if name.starts_with("Example") && self.is_test_of_go(self.of.file) => {
                 format!("{name} is named after what it shows")
             }
             _ => return Ok(()),
         };
         Err(OpError::failed(why))
+    }
+
+    /// Returns true for a name of a file that Sphinx or Django reads.
+    fn is_setting(&self) -> bool {
+        let path = self.view.file(self.of.file).path;
+        let name = path.rsplit(|byte| *byte == b'/').next();
+        let is_upper = !self.definition.name.bytes().any(|byte| byte.is_ascii_lowercase());
+        name == Some(b"conf.py") || is_upper && name == Some(b"settings.py")
+    }
+
+    /// Returns true in code of a documentation comment that is run as a test.
+    pub(super) fn is_in_tested_text(&self, bytes: &[u8], at: usize) -> bool {
+        let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
+        let line = bytes[start..at].trim_ascii_start();
+        let of_comment = |line: &'_ [u8]| {
+            let line = line.trim_ascii();
+            line.strip_prefix(b"///")
+                .or(line.strip_prefix(b"//!"))
+                .map(<[u8]>::to_vec)
+        };
+        match self.language {
+            "python" => line.starts_with(b">>>") || line.starts_with(b"... "),
+            "rust" if of_comment(line).is_some() => {
+                let lines = bytes[..start].rsplit(|byte| *byte == b'\n').skip(1);
+                let above = lines.map_while(of_comment).take(MAX_COMMENT_LINES);
+                above.filter(|line| line.trim_ascii_start().starts_with(b"```")).count() % 2 == 1
+            }
+            _ => false,
+        }
     }
 
     /// Returns true for an element of an annotation of Java.
@@ -180,6 +221,68 @@ impl Subject<'_> {
         &bytes[line..at] == before.as_bytes() && matches!(after, Some(b'(' | b'_'))
     }
 
+    /// Returns the places of Go that may need the name of an exported member: `var _ other.Handler = (*Type)(nil)`, and the
+    /// import of a package that finds fields by their names.
+    pub(super) fn bases_of_go(&self, question: &Question<'_>) -> Result<Vec<(FileId, Vec<u8>, Place)>> {
+        let (definition, mut found) = (&self.definition, Vec::<(FileId, Place)>::new());
+        if self.language != "go" || !self.is_member || !definition.name.starts_with(char::is_uppercase) {
+            return Ok(Vec::new());
+        }
+        let folder = |file: FileId| {
+            let path = self.view.file(file).path;
+            path.rsplitn(2, |byte| *byte == b'/')
+                .nth(1)
+                .unwrap_or_default()
+                .to_vec()
+        };
+        let own = folder(self.of.file);
+        let outer = self
+            .linker
+            .type_around(self.of)
+            .and_then(|of| self.linker.definition(of));
+        let Some(of) = definition.qualifier.clone().or(outer.map(|outer| outer.name)) else {
+            return Ok(Vec::new());
+        };
+        let values = [
+            format!("*{of})("),
+            format!("&{of}{{"),
+            format!(" {of}{{"),
+            format!(" {of}("),
+        ];
+        // A field with a tag is found by that.
+        let has_tag = match question.sources().reader().read(self.of.file)? {
+            Source::Bytes(bytes) => text(&bytes, definition.range.start, definition.range.end).contains('`'),
+            _ => false,
+        };
+        let is_field = definition.kind == DefinitionKind::Field && !has_tag;
+        let files = self.view.files().map(|(file, _)| file);
+        for file in files.filter(|file| self.linker.is_like(*file, self.of.file) && folder(*file) == own) {
+            let Source::Bytes(bytes) = question.sources().reader().read(file)? else {
+                continue;
+            };
+            let mut start = 0;
+            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                let text = String::from_utf8_lossy(line);
+                let asserted = text.trim().strip_prefix("var _ ").and_then(|rest| rest.split_once('='));
+                let is_asserted = asserted.is_some_and(|(base, value)| {
+                    base.contains('.') && values.iter().any(|of| format!(" {}", value.trim()).contains(of))
+                });
+                if is_asserted || is_field && is_import_of_reflection(&text) {
+                    let name = ByteRange::new(start, start + line.trim_ascii_end().len() as u32);
+                    found.push((file, Place::base(file, name)));
+                }
+                start += line.len() as u32;
+            }
+            if !found.is_empty() {
+                return Ok(found
+                    .into_iter()
+                    .map(|(file, place)| (file, bytes.clone(), place))
+                    .collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// Returns true for the key in `const { name: other } = module` if it is not resolved.
     pub(super) fn may_be_exported(&self, file: FileId, at: u32) -> bool {
         let is_resolved = |site: Site| site.tier.is_sure() && !site.targets.is_empty();
@@ -230,6 +333,28 @@ impl Subject<'_> {
 
 fn is_script(language: &str) -> bool {
     matches!(language, "javascript" | "typescript" | "tsx")
+}
+
+/// Returns true for the import of a package of Go that finds fields by their names: `"encoding/json"`.
+fn is_import_of_reflection(line: &str) -> bool {
+    let quoted = line.trim().trim_start_matches("import ");
+    let Some(path) = quoted.strip_suffix('"').and_then(|line| line.rsplit_once('"')) else {
+        return false;
+    };
+    let (alias, path) = (path.0.trim(), path.1);
+    let is_alias = alias
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric());
+    is_alias
+        && (path.contains('/') || path == "reflect")
+        && words
+            .into_iter()
+            .any(|word| matches!(word, "json" | "xml" | "gob" | "yaml" | "toml" | "template" | "reflect"))
+}
+
+fn is_read_by_pytest(name: &str) -> bool {
+    name.starts_with("pytest") || matches!(name, "collect_ignore" | "collect_ignore_glob")
 }
 
 /// Returns true for `value.name = function …` in JavaScript, unless the module exports it.

@@ -26,8 +26,8 @@ use super::question::{About, Question};
 use super::sink::{Sink, Style};
 use crate::link::{DefId, Linker};
 use crate::model::count::count;
-use crate::query::{FoundDefinition, LineStarts, TargetError, meant};
-use crate::session::Result;
+use crate::query::{FoundBy, FoundDefinition, LineStarts, SymbolQuery, TargetError, meant};
+use crate::session::{OpError, Result};
 
 /// Maximum number of candidates, and of mentions, that an answer lists.
 const MAX_LISTED: usize = 200;
@@ -189,7 +189,14 @@ impl Rename {
     /// Finds the definition to rename. Several that can only be renamed together count as one.
     fn target(&self, ask: &Ask<'_>, question: &Question<'_>, linker: &Linker<'_>) -> Result<(DefId, FoundDefinition)> {
         let (query, _) = name_or_place(&ask.session.workspace, question.view(), &self.target)?;
+        let is_position = matches!(query, SymbolQuery::At { column: Some(_), .. });
         let outcome = meant(&question.sources(), query, Some(linker), |_| true)?;
+        if is_position && outcome.found_by == FoundBy::Enclosing {
+            return Err(OpError::new(
+                format!("{} is no name that can be renamed", self.target),
+                "local variables and parameters are not renamed; a line without a column means the definition around it",
+            ));
+        }
         let mut found = outcome.definitions;
         let Some(first) = found.first() else {
             return Err(TargetError::unknown(&self.target, &outcome.near).into());

@@ -1,6 +1,7 @@
 //! What a rename does with each place that has the name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::languages::{declares_global, is_property};
 use super::names::check_old;
@@ -113,8 +114,17 @@ impl<'a> Subject<'a> {
         let is_part = |byte: Option<&u8>| {
             byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte > 127)
         };
+        // The letter of an escape such as `\n` is no part of a word.
+        let is_escape = |at: usize| {
+            let before = bytes[..at].strip_suffix(b"n").or(bytes[..at].strip_suffix(b"t"));
+            let slashes = before.map_or(0, |before| {
+                before.iter().rev().take_while(|byte| **byte == b'\\').count()
+            });
+            slashes % 2 == 1
+        };
         let is_word = |at: &usize| {
-            !is_part(at.checked_sub(1).and_then(|before| bytes.get(before))) && !is_part(bytes.get(at + name.len()))
+            let is_part_before = is_part(at.checked_sub(1).and_then(|before| bytes.get(before)));
+            (!is_part_before || is_escape(*at)) && !is_part(bytes.get(at + name.len()))
         };
         let is_example = |at: usize| self.is_test_of_go(file) && self.is_in_example(bytes, at);
         let found = memchr::memmem::find_iter(bytes, name).filter(|at| is_word(at) || is_example(*at));
@@ -134,6 +144,12 @@ impl<'a> Subject<'a> {
                     && (self.is_quoted_type(bytes, at) || self.linker.reference(file, at as u32).is_some()) =>
                 {
                     self.role(place(WordKind::String, ""), bytes)
+                }
+                None if is_parsed && self.is_in_tested_text(bytes, at) => {
+                    Role::Candidate(place(WordKind::Name, "example"))
+                }
+                None if is_parsed && is_path_in_mark(bytes, range.as_usize()) => {
+                    Role::Candidate(place(WordKind::String, "string"))
                 }
                 None if is_parsed => Role::Mention(place(WordKind::String, "text")),
                 _ if is_code || is_hidden => Role::Candidate(place(WordKind::Name, "not parsed")),
@@ -242,10 +258,28 @@ impl<'a> Subject<'a> {
         other()
     }
 
+    /// Returns true for a definition that can be a part of the path of an import, before its last name.
+    fn can_hold_names(&self) -> bool {
+        let kind = self.definition.kind;
+        kind.is_type() || kind == DefinitionKind::Module
+    }
+
+    /// Returns true for a part of the path of an import that is a file or another module.
+    pub(super) fn is_other_module(&self, file: FileId, at: u32, bytes: &[u8]) -> bool {
+        let end = at as usize + self.definition.name.len();
+        let reference = self.linker.reference(file, at);
+        !self.can_hold_names()
+            && reference.is_some_and(|reference| reference.kind == ReferenceKind::Import)
+            && bytes.get(end..).is_some_and(is_path_segment)
+    }
+
     /// Returns what happens to a part of the path of an import.
     fn path_segment(&self, place: &Place, site: &Site, bytes: &[u8]) -> Option<Role> {
         if !is_path_segment(&bytes[place.range.end as usize..]) {
             return None;
+        }
+        if site.kind == ReferenceKind::Import && !self.can_hold_names() {
+            return Some(Role::Other);
         }
         let (file, at) = (place.file, place.range.start);
         let targets = self.linker.path_segment_at(file, at, &self.definition.name);
@@ -272,12 +306,13 @@ impl<'a> Subject<'a> {
         is_variable && place.file == self.of.file && self.definition.range.contains(place.range)
     }
 
-    /// Returns the role of a string: what a mark in front of a definition reads can mean a name.
+    /// Returns the role of a string. What a mark in front of a definition reads can mean a name, and Python finds attributes
+    /// by strings.
     fn string(&self, place: Place, bytes: &[u8]) -> Role {
         let (start, end) = (place.range.start as usize, place.range.end as usize);
         let is_quote = |byte: Option<&u8>| matches!(byte, Some(b'"' | b'\''));
         let is_whole = is_quote(bytes.get(start.wrapping_sub(1))) && is_quote(bytes.get(end));
-        if is_whole && is_in_mark(&bytes[..start - 1]) {
+        if is_whole && self.language == "python" || is_path_in_mark(bytes, start..end) {
             Role::Candidate(place.because("string"))
         } else {
             Role::Mention(place.because("string"))
@@ -302,6 +337,15 @@ impl<'a> Subject<'a> {
             _ => Role::Candidate(place.because("export")),
         }
     }
+}
+
+/// Returns true for a part of a path that is a string of an attribute, annotation or decorator: `with = "seconds::read"`.
+fn is_path_in_mark(bytes: &[u8], name: Range<usize>) -> bool {
+    let is_path = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'.');
+    let start = name.start - bytes[..name.start].iter().rev().take_while(is_path).count();
+    let end = name.end + bytes[name.end..].iter().take_while(is_path).count();
+    let is_quote = |byte: Option<&u8>| matches!(byte, Some(b'"' | b'\''));
+    start > 0 && is_quote(bytes.get(start - 1)) && is_quote(bytes.get(end)) && is_in_mark(&bytes[..start - 1])
 }
 
 /// Returns true if a text ends inside an attribute, annotation or decorator: `#[arg(requires = `, `@Source(`.
