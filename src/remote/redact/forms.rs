@@ -116,8 +116,6 @@ all  ["'`]((?:[a-z]{3,8}\s){11}(?:(?:[a-z]{3,8}\s){3}){0,4}[a-z]{3,8})["'`]
 all  \[\s*((?:["'][a-z]{3,8}["'],\s*){11}(?:(?:["'][a-z]{3,8}["'],\s*){3}){0,4}["'][a-z]{3,8}["']),?\s*\]
 # The bytes of a key, in a file of their own.
 all  \A\s*\[((?:[0-9]{1,3},\s*){31,}[0-9]{1,3})\]\s*\z
-# A Kubernetes secret.
-all  (?m)^kind: Secret\s+(?:[^\n]*\n){0,12}?(?:stringData|data):\r?\n((?:[ \t]+[^\n{]*(?:\n|\z))+)
 # The number of a card.
 all  ["'](4[0-9]{3}(?:[ -][0-9]{4}){3})["']
 "##;
@@ -155,7 +153,7 @@ all  (?i)\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?(?:["']([^"'\n]+)
 all  (?i)\bset\s+password\s+(?:for\s+\S+\s*)?=\s*["']([^"'\n]{4,})["']
 all  (?i)\busername=[^,\s]+,password=([^,\s"']{4,})
 all  (?i)\.(?:getOrDefault|getProperty)\(\s*["'][\w.-]*(?:password|passwd|secret|api_?key|token)["']\s*,\s*["']([^"'\n]{4,})["']
-all  \bNetworkCredential\(\s*"[^"\n]*",\s*"([^"\n]{4,})"
+all  \b(?:NetworkCredential|PasswordAuthentication)\(\s*"[^"\n]*",\s*"([^"\n]{4,})"
 all  \bcreateHmac\(\s*["'][\w-]+["']\s*,\s*["']([^"'\n]{4,})["']
 all  (?i)\bexpect\s+["{*][^\n]{0,40}pass[^\n]{0,40}\r?\n\s*send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
 all  (?im)^\s*bindpw\s+(\S{4,})\s*$

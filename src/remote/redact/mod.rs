@@ -1,7 +1,7 @@
 //! Removes secrets from texts before they are sent to a server.
 //!
-//! `forms` finds secrets by their form and by the URL or command that contains them; `named` finds the value of a name
-//! such as `password` or `api_key`, which `name` recognises; `random` finds words and lines that look random. `fold`
+//! `forms` finds secrets by their form and by the URL or command that contains them; `kubernetes` finds the
+//! data of its secrets; `named` finds the value of a name such as `password` or `api_key`, which `name` recognises; `random` finds words and lines that look random. `fold`
 //! first makes the text plain. Detection is heuristic: a secret that looks like ordinary text is sent.
 
 /// Compiles a regular expression on first use, because most calls send no text.
@@ -15,6 +15,7 @@ macro_rules! form {
 
 mod fold;
 mod forms;
+mod kubernetes;
 mod name;
 mod named;
 mod random;
@@ -35,7 +36,15 @@ pub(super) fn redact(text: &str) -> (Cow<'_, str>, usize) {
     let folded = fold::folded(text);
     let plain = folded.as_ref().map_or(text, |(plain, _)| plain);
     let original = |at: usize| folded.as_ref().map_or(at, |(_, origins)| origins[at]);
-    let find = |text: &str| [forms::find(text), named::find(text), random::find(text)].concat();
+    let find = |text: &str| {
+        [
+            forms::find(text),
+            kubernetes::find(text),
+            named::find(text),
+            random::find(text),
+        ]
+        .concat()
+    };
     let secrets = find(plain).into_iter();
     let mut secrets: Vec<Range<usize>> = secrets
         .map(|secret| original(secret.start)..original(secret.end))

@@ -37,6 +37,7 @@ weak  any  never  §  ["'`]?\s*[\])]*\s*(?:\|\|=?|\?\?=?|\?:|\bor\b|\.unwrap_or\
 weak  any  never  §  ["'`]\s*[\])]\s*\{\s*
 # `fn name() -> T { "value" }`, `def name\n return "value"`, `name { get { return "value"; } }`.
 strong  any  never  \b(?:fn|func?|fun|def|function|get|public|private|protected|static|const|va[lr]|let|[Ss]tring)\s+(?:\w+\s+)*(?:get_?)?§  (?:\([^()\n]{0,80}\))?(?:\s*->\s*[&'\w<>: ]{1,40})?[^;={}()"'\n,]{0,40}(?:[{:]|=>?|\n)\s*(?:get\s*(?:\{|=>)\s*)?(?:return\b\s*)?
+strong  any  never  ^\s*§  \(\)\s*(?::\s*\w+\s*)?\{\s*return\b\s*
 # `class Secrets: NAME = "value"`.
 strong  any  never  \bclass\s+§  [^\n]{0,40}[:{]\s*\n\s*(?:\w+\s+){0,4}\w+\s*=\s*
 # `find("#name").type("value")`, `setName("value")`, `.name("user", "value")`, `Name{"value"}`.

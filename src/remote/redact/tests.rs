@@ -294,6 +294,15 @@ const WRITTEN: &[(&str, &str)] = &[
     ("String getPassword() { return \"zebra crossing\"; }", "zebra"),
     ("fn password() -> &'static str { \"zebra crossing\" }", "zebra"),
     ("def get_password():\n    return \"zebra crossing\"\n", "zebra"),
+    (
+        "class A {\n  password() {\n    return \"zebra crossing\";\n  }\n}",
+        "zebra",
+    ),
+    (
+        "new PasswordAuthentication(\"u\", \"zebra crossing\".toCharArray())",
+        "zebra",
+    ),
+    ("pass_phrase: zebracrossing\n", "zebra"),
     ("class Secrets:\n    DB = \"zebra crossing\"\n", "zebra"),
     ("jwt.encode(claims, \"zebra crossing\", algorithm=\"HS256\")", "zebra"),
     ("new PDO(\"mysql:host=h\", \"root\", \"zebra crossing\");", "zebra"),
@@ -335,6 +344,14 @@ const WRITTEN: &[(&str, &str)] = &[
         "zebra",
     ),
     ("kind: Secret\nstringData:\n  dbkey: zebracrossing\n", "zebra"),
+    ("apiVersion: v1\ndata:\n  dbkey: zebracrossing\nkind: Secret\n", "zebra"),
+    (
+        "kind: Secret\ndata:\n  one: two\nstringData:\n  dbkey: zebracrossing\n",
+        "zebra",
+    ),
+    ("kind: \"Secret\"\nstringData:\n  dbkey: zebracrossing\n", "zebra"),
+    ("kind: Secret # x\ndata: {dbkey: zebracrossing}\n", "zebra"),
+    (r#"{"kind": "Secret", "data": {"dbkey": "zebracrossing"}}"#, "zebra"),
     (
         "mnemonic: legal, zebra, thank, year, wave, sausage, worth, useful, legal, winner, thank, year",
         "zebra",

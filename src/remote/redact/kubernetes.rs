@@ -1,0 +1,70 @@
+//! Finds the data of Kubernetes secrets, in YAML and JSON.
+
+use std::ops::Range;
+
+/// Returns the data of each document of the kind `Secret`. O(n) for n bytes.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let kind = form!(r#"["']?\bkind["']?\s*:\s*["']?Secret(?:List)?["']?\s*(?:[,}#\n]|\z)"#);
+    let key = form!(r#"["']?\b(?:stringData|data)["']?[ \t]*:[ \t]*"#);
+    let mut found = Vec::new();
+    if !kind.is_match(text) {
+        return found;
+    }
+    let mut start = 0;
+    for end in form!(r"(?m)^---.*$")
+        .find_iter(text)
+        .map(|line| line.end())
+        .chain([text.len()])
+    {
+        let document = &text[start..end];
+        if kind.is_match(document) {
+            let mut read = 0;
+            for key in key.find_iter(document) {
+                if key.start() < read {
+                    continue;
+                }
+                let data = if document[key.end()..].starts_with('{') {
+                    braces(document, key.end())
+                } else {
+                    block(document, key.range())
+                };
+                read = data.end;
+                if !document[data.clone()].trim().is_empty() {
+                    found.push(start + data.start..start + data.end);
+                }
+            }
+        }
+        start = end;
+    }
+    found
+}
+
+/// Returns what is between the brace at `open` and the one that closes it.
+fn braces(text: &str, open: usize) -> Range<usize> {
+    let mut depth = 0;
+    let close = text[open..].bytes().position(|byte| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    open + 1..close.map_or(text.len(), |n| open + n)
+}
+
+/// Returns the lines behind a key that are indented more.
+fn block(text: &str, key: Range<usize>) -> Range<usize> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let line_start = text[..key.start].rfind('\n').map_or(0, |at| at + 1);
+    let around = indent(&text[line_start..]);
+    let Some(n) = text[key.end..].find('\n') else {
+        return key.end..text.len();
+    };
+    let start = key.end + n + 1;
+    let lines = text[start..].split_inclusive('\n');
+    let inside = lines.take_while(|line| line.trim().is_empty() || indent(line) > around);
+    let end = start + inside.map(str::len).sum::<usize>();
+    let lines = &text[start..end];
+    start + indent(lines)..start + lines.trim_end().len().max(indent(lines))
+}
