@@ -17,7 +17,9 @@ use crate::bundle::{BundleFile, Kind, ReadError, SigningKey};
 use crate::config::Environment;
 use crate::ingest::{Audit, ExportedCommits, ExportedFacts};
 use crate::model::{CommitId, ErrorKind};
-use crate::session::{Context as _, ImportOptions, Known, Packing, Result, Workspace, ensure, open_plain, write_whole};
+use crate::session::{
+    Context as _, ImportOptions, Known, Packing, Result, Workspace, check_output, ensure, open_plain, write_whole,
+};
 
 /// Default location of the archive: a folder in the root of the worktree, and a file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
@@ -284,7 +286,12 @@ fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
             let absolute = std::path::absolute(path)?;
             let inside = absolute.strip_prefix(root).ok();
             let tracked = inside.map(|path| repository.tracks_here(path.as_os_str().as_encoded_bytes()));
-            (path.to_owned(), tracked.transpose()?.unwrap_or(false))
+            let is_tracked = tracked.transpose()?.unwrap_or(false);
+            // Folders that are missing are created.
+            if let Some(folder) = absolute.ancestors().skip(1).find(|folder| folder.exists()) {
+                check_output(workspace, &folder.join(DEFAULT_NAME))?;
+            }
+            (path.to_owned(), is_tracked)
         }
         None => {
             let folder = root.join(DEFAULT_FOLDER);

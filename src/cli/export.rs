@@ -14,7 +14,7 @@ use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
 use crate::bundle::{Kind, SigningKey};
 use crate::index::RowKind;
-use crate::session::{Context as _, OpError, Packing, Result, Workspace, ensure, write_whole};
+use crate::session::{Context as _, OpError, Packing, Result, Workspace, check_output, ensure, write_whole};
 
 #[derive(Debug, Serialize)]
 struct ExportOut {
@@ -79,6 +79,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     let packed = if is_stdout {
         pack(&mut output.raw()?)
     } else {
+        check_output(workspace, &args.file)?;
         write_whole(&args.file, |file| pack(file))
     }?;
     let answer = ExportOut {

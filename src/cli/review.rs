@@ -6,7 +6,7 @@ use super::args::{Global, PageArgs, ReviewArgs};
 use super::render::Output;
 use super::{Found, op};
 use crate::ops::{Review, markdown};
-use crate::session::{Context as _, OpError, Result, Workspace};
+use crate::session::{OpError, Result, Workspace, check_output, write_text};
 use crate::web::{LinkBase, review_page};
 
 pub(super) fn run(workspace: Workspace, global: &Global, review: &ReviewArgs, output: &mut Output) -> Result<Found> {
@@ -27,16 +27,14 @@ pub(super) fn run(workspace: Workspace, global: &Global, review: &ReviewArgs, ou
         diff: true,
         ..review.op.clone()
     };
-    let root = workspace.repository.work_dir().map(Path::to_owned);
-    op::answer("review", &request, &page, workspace, global, |_, page| {
+    op::answer("review", &request, &page, workspace, global, |ask, page| {
         let found = op::found(&page);
         match &review.html {
             None => output.put(&markdown(&page))?,
             Some(file) if file.as_path() == Path::new("-") => output.put(&review_page(&page, base.as_ref()))?,
             Some(file) => {
-                check_place(root.as_deref(), file)?;
-                std::fs::write(file, review_page(&page, base.as_ref()))
-                    .with_context(|| format!("{} cannot be written", file.display()))?;
+                check_output(&ask.session.workspace, file)?;
+                write_text(file, &review_page(&page, base.as_ref()))?;
                 output.remark(&format!("{}: {}", file.display(), page.facts.size()));
             }
         }
@@ -45,21 +43,4 @@ pub(super) fn run(workspace: Workspace, global: &Global, review: &ReviewArgs, ou
         }
         Ok(found)
     })
-}
-
-/// Fails if a file is a link, or if a link in the worktree leads it out of the worktree.
-fn check_place(root: Option<&Path>, file: &Path) -> Result<()> {
-    let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-    let leaves = || {
-        let root = root?;
-        let folder = std::path::absolute(file).ok()?.parent()?.to_owned();
-        Some(folder.starts_with(root) && !folder.canonicalize().ok()?.starts_with(root.canonicalize().ok()?))
-    };
-    if is_link(file) || leaves().unwrap_or(false) {
-        return Err(OpError::new(
-            format!("{} is, or is behind, a symbolic link", file.display()),
-            "name another file, or - for standard output",
-        ));
-    }
-    Ok(())
 }
