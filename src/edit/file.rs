@@ -2,9 +2,9 @@
 
 use crate::artifact::Extractor;
 use crate::extract::{self, Content};
-use crate::git::{BlobContent, ExactFile, FileMode, Repository, Unread, WorkTreeReader, unified_diff};
+use crate::git::{BlobContent, ExactFile, FileMode, ObjectReader, Repository, Unread, WorkTreeReader, unified_diff};
 use crate::model::count::count;
-use crate::model::{BlobId, Hint, Oid, RepoPath, start_of, without_placeholders};
+use crate::model::{BlobId, Hint, RepoPath, start_of, without_placeholders};
 use crate::query::{PartQuery, parse_lines};
 use crate::session::{OpError, Result};
 
@@ -313,15 +313,19 @@ fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, opening: &Ope
         .reader
         .indexed_blob(path)
         .filter(|blob| blob.0.begins_with_hex(&expect));
-    let expected = Oid::from_hex(&expect).ok().map(BlobId).or(indexed);
     let mut objects = opening.repository.reader();
+    // Not that of another file, which may be hidden.
+    let expected = match indexed {
+        Some(blob) => Some(blob),
+        None => committed_blob(opening.repository, &mut objects, path)?.filter(|blob| blob.0.begins_with_hex(&expect)),
+    };
     let seen = match expected.map(|blob| objects.blob(blob, MAX_FILE_BYTES)).transpose()? {
         Some(BlobContent::Content(bytes)) => Some(bytes),
         _ => None,
     };
     let difference = match seen {
         Some(seen) => format!(" since:\n{}", bounded(&unified_diff(&seen, &file.stored.bytes, (1, 1)))),
-        None => "; git does not have the version that you saw".to_owned(),
+        None => "; the version that you saw is not known".to_owned(),
     };
     Err(OpError::new(
         format!(
@@ -333,6 +337,19 @@ fn check_expected(path: &RepoPath, file: &ExactFile, expect: &str, opening: &Ope
             "nothing was changed; read the file again and pass its new blob as expect",
         ),
     ))
+}
+
+/// Returns the blob of a file in the checked-out commit.
+fn committed_blob(repository: &Repository, objects: &mut ObjectReader, path: &RepoPath) -> Result<Option<BlobId>> {
+    let Some(commit) = repository.head()?.commit() else {
+        return Ok(None);
+    };
+    let tree = objects.commit(commit)?.tree;
+    let found = objects.diff_trees_at(None, tree, &[path])?;
+    Ok(found
+        .into_iter()
+        .find_map(|change| change.new)
+        .map(|entry| BlobId(entry.oid)))
 }
 
 /// Returns the start of a diff, with a mark if lines are missing.

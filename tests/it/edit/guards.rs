@@ -45,11 +45,7 @@ fn another_content_than_the_expected_one_is_refused_with_the_difference() {
     repo.write("a.txt", "one\ntwo a\nfour\n");
     refused(&repo, &edits(&seen), "-three\n+four");
     refused(&repo, &edits(&seen[..12]), "-three\n+four");
-    refused(
-        &repo,
-        &edits(&"0".repeat(40)),
-        "git does not have the version that you saw",
-    );
+    refused(&repo, &edits(&"0".repeat(40)), "the version that you saw is not known");
     refused(&repo, &edits(&seen[..8]), "is not a blob id");
     refused(&repo, &edits("HEAD:a.txt;x"), "is not a blob id");
     assert_eq!(repo.read("a.txt"), b"one\ntwo a\nfour\n");
