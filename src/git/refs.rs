@@ -210,9 +210,7 @@ impl Repository {
             let commit = match target.map(|id| (id, commits.get(&id))) {
                 None => None,
                 Some((_, Some(known))) => *known,
-                Some((id, None)) => *commits
-                    .entry(id)
-                    .or_insert(unless_damaged(as_commit(&local, id))?.flatten()),
+                Some((id, None)) => unless_damaged(as_commit(&local, id, &mut commits))?.flatten(),
             };
             refs.push(Ref {
                 kind: RefKind::of(name.as_bstr()),
@@ -300,14 +298,25 @@ fn is_refused(error: &gix::Error) -> bool {
 }
 
 /// Returns the commit with this id, or the commit that the tag with this id points to.
-fn as_commit(local: &gix::Repository, mut id: gix::ObjectId) -> Result<Option<CommitId>, gix::Error> {
-    loop {
-        match local.objects.header(id)?.kind() {
-            gix::objs::Kind::Commit => return Ok(Some(CommitId(from_gix(&id)))),
-            gix::objs::Kind::Tag => id = local.find_tag(id)?.target_id()?.detach(),
-            _ => return Ok(None),
+fn as_commit(
+    local: &gix::Repository,
+    mut id: gix::ObjectId,
+    known: &mut HashMap<gix::ObjectId, Option<CommitId>>,
+) -> Result<Option<CommitId>, gix::Error> {
+    let mut tags = Vec::new();
+    let commit = loop {
+        if let Some(commit) = known.get(&id) {
+            break *commit;
         }
-    }
+        tags.push(id);
+        match local.objects.header(id)?.kind() {
+            gix::objs::Kind::Commit => break Some(CommitId(from_gix(&id))),
+            gix::objs::Kind::Tag => id = local.find_tag(id)?.target_id()?.detach(),
+            _ => break None,
+        }
+    };
+    known.extend(tags.into_iter().map(|tag| (tag, commit)));
+    Ok(commit)
 }
 
 /// Parses an id that git printed on a line.

@@ -1,5 +1,7 @@
 //! Walks the files of a tree.
 
+use std::collections::HashSet;
+
 use bstr::ByteSlice;
 
 use super::reader::{ObjectError, ObjectReader};
@@ -96,9 +98,16 @@ impl ObjectReader {
         let mut prefix = Vec::new();
         let mut allowance = Allowance::of(tree, self.max_entries);
         let mut levels = vec![TreeLevel::open(self, Some(tree.0), 0)?];
+        // The number of entries before each level, and the trees without any file. A few of these, nested, are millions of
+        // folders.
+        let (mut before, mut empty) = (vec![0], HashSet::new());
         while let Some(level) = levels.last_mut() {
             prefix.truncate(level.prefix_len);
             let Some(entry) = level.take()? else {
+                let n_known = outcome.n_files + outcome.n_unusable;
+                if before.pop() == Some(n_known) {
+                    empty.extend(level.id);
+                }
                 levels.pop().into_iter().for_each(|level| level.close(self));
                 continue;
             };
@@ -113,7 +122,8 @@ impl ObjectReader {
                 EntryKind::Tree => {
                     allowance.check_depth(levels.len())?;
                     prefix.push(b'/');
-                    if enter(&prefix, oid) {
+                    if !empty.contains(&oid) && enter(&prefix, oid) {
+                        before.push(outcome.n_files + outcome.n_unusable);
                         let sub = TreeLevel::open(self, Some(oid), prefix.len())?;
                         levels.push(sub);
                     }

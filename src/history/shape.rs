@@ -16,6 +16,9 @@ use crate::model::{ByteRange, Lang, RepoPath};
 
 use super::symbols::SymbolKey;
 
+/// Maximum length of the name of a definition with its own history, with those of what it is in.
+const MAX_NAME_BYTES: usize = 4 << 10;
+
 /// The content of a version of a file, with the tokens of its language.
 #[derive(Debug)]
 struct Source {
@@ -251,6 +254,9 @@ pub(super) fn shapes(bytes: &Arc<Vec<u8>>, found: &FileDefinitions, known: &[Sha
         // Count definitions without their own history too, so that ids are the same as in the index. For example, a
         // getter and its field have the same name.
         let qualified = qualified_name(definitions, definition);
+        if qualified.len() > MAX_NAME_BYTES {
+            continue;
+        }
         let nth = n_named.entry(qualified.clone()).or_default();
         *nth += 1;
         if !has_own_history(definition.kind, lang) {
