@@ -230,10 +230,20 @@ impl FileShapes {
 
     /// Returns the first and last line of a range, 1-based, without white space at the end.
     pub fn lines_of(&self, range: ByteRange) -> (u32, u32) {
-        let lines = self.lines.get_or_init(|| LineIndex::new(&self.bytes));
+        let lines = self.lines();
         let text = self.bytes.get(range.as_usize()).unwrap_or_default();
         let end = range.start + text.trim_ascii_end().len().max(1) as u32 - 1;
         (lines.line_of(range.start) as u32 + 1, lines.line_of(end) as u32 + 1)
+    }
+
+    /// Returns the text of the lines from `first` to `last`, counted from 1.
+    pub fn text_of_lines(&self, first: u32, last: u32) -> Option<&[u8]> {
+        let range = self.lines().range((first as usize).checked_sub(1)?, last as usize);
+        self.bytes.get(range.as_usize())
+    }
+
+    fn lines(&self) -> &LineIndex {
+        self.lines.get_or_init(|| LineIndex::new(&self.bytes))
     }
 
     /// Returns the innermost definition that contains all lines from `first` to `last` (1-based). If there is none,

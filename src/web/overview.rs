@@ -142,7 +142,7 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
                     @for one in of_kind(kind).filter(|one| one.commit.is_some()).take(MAX_REFS) {
                         li {
                             a href=(target.link("tree", &name(one), "")) { (visible(&name(one))) }
-                            " " a.faint href=(target.review("HEAD", &name(one))) aria-label={ "what " (visible(&name(one))) " changes" } { "review" }
+                            " " a.faint href=(target.review("HEAD", &name(one))) aria-label={ "review of " (visible(&name(one))) } { "review" }
                         }
                     }
                     @if n > MAX_REFS { li.faint { (n - MAX_REFS) " more" } }

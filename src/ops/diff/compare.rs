@@ -8,7 +8,7 @@ use super::files::{FileOut, Hunk, file_out, symbol_out};
 use super::{Diff, DiffBy, DiffEvent, DiffWith};
 use crate::artifact::{ArtifactKey, Extractor};
 use crate::embed::StaticModel;
-use crate::extract::{LineIndex, Options, is_text, lang_of_path};
+use crate::extract::{Options, is_text, lang_of_path};
 use crate::git::{FileMode, WorkTreeReader, diff_lines, unified_diff};
 use crate::history::{Change, Entry, FilePair, FileShapes, SymbolDelta, submodule_text, symbol_deltas};
 use crate::index::Segments;
@@ -177,12 +177,12 @@ impl<'a> Comparison<'a> {
 /// Returns the changed lines of a definition.
 fn diff_of(delta: &SymbolDelta, pairs: &[FilePair]) -> String {
     let (old, new) = delta.files(pairs);
-    let lines = |file: Option<&FileShapes>, lines: Option<(u32, u32)>| {
-        let (file, (first, last)) = file.zip(lines)?;
-        let range = LineIndex::new(&file.bytes).range(first as usize - 1, last as usize);
-        Some((first, file.bytes.get(range.as_usize())?.to_vec()))
-    };
-    let (old_first, old) = lines(old, delta.old_lines).unwrap_or((1, Vec::new()));
-    let (new_first, new) = lines(new, delta.new_lines).unwrap_or((1, Vec::new()));
-    unified_diff(&old, &new, (old_first, new_first))
+    let (old_first, old) = text_of(old, delta.old_lines).unwrap_or((1, &[]));
+    let (new_first, new) = text_of(new, delta.new_lines).unwrap_or((1, &[]));
+    unified_diff(old, new, (old_first, new_first))
+}
+
+fn text_of(file: Option<&FileShapes>, lines: Option<(u32, u32)>) -> Option<(u32, &[u8])> {
+    let (file, (first, last)) = file.zip(lines)?;
+    Some((first, file.text_of_lines(first, last)?))
 }
