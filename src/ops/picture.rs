@@ -131,7 +131,7 @@ fn divide(cells: &[Cell], (x, y, width, height): Area, areas: &mut Vec<Area>) {
 fn boxed(node: &Node, x: usize, y: usize) -> Markup {
     let label = cut(&visible(&node.label), MAX_CHARACTERS);
     html! {
-        rect x=(x) y=(y) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="4" fill="none" stroke="currentColor"
+        rect x=(x) y=(y) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="4" fill="Canvas" stroke="currentColor"
             stroke-width=(if node.is_marked { "2" } else { "1" }) { title { (visible(&node.title)) } }
         text x=(x + 8) y=(y + 14) fill="currentColor" { (label) }
     }

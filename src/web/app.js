@@ -58,7 +58,7 @@
   card.id = "card";
   card.hidden = true;
   card.setAttribute("role", "tooltip");
-  document.body.append(card);
+  (document.querySelector("main") || document.body).append(card);
   const answers = new Map();
   let waiting = 0, shown = null;
   const hide = () => {

@@ -81,7 +81,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                     }
                 }
                 nav.path aria-label="Path" {
-                    a.faint href=(target.link("refs", "", "").trim_end_matches("/:")) aria-label={ "revision " (visible(&place.revision)) } {
+                    a.faint href=(target.link("refs", "", &place.path).trim_end_matches("/:")) aria-label={ "revision " (visible(&place.revision)) } {
                         (visible(&place.revision))
                     }
                     ": "

@@ -9,7 +9,7 @@ use super::Answer;
 use super::frame;
 use super::pages::{json_of, missing, request, shown};
 use super::sink::rows;
-use super::url::Target;
+use super::url::{Target, encoded};
 use crate::git::{Ref, RefKind};
 use crate::model::count::count;
 use crate::model::unprintable::visible;
@@ -121,7 +121,10 @@ pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
 /// The branches and tags.
 pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let mut refs = ask.session.workspace.repository.refs()?;
-    refs.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+    refs.sort_by_cached_key(|one| (one.kind, numbers_apart(&one.name.to_string())));
+    refs.reverse();
+    let path = target.place.path.as_str();
+    let page = if path.is_empty() { "tree" } else { "file" };
     let of_kind = |kind: RefKind| refs.iter().filter(move |one| one.kind == kind);
     let kinds = [
         ("Branches", RefKind::Branch),
@@ -129,10 +132,29 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         ("Branches of other clones", RefKind::Remote),
     ];
     let name = |one: &Ref| with_placeholders(one.short_name()).into_owned();
+    // What a branch adds, and what was changed since a tag.
+    let what = |kind: RefKind| {
+        if kind == RefKind::Tag {
+            "changes since"
+        } else {
+            "changes of"
+        }
+    };
+    let changes = |one: &Ref| {
+        let link = match one.kind {
+            RefKind::Tag => target.review(&name(one), "HEAD"),
+            _ => target.review("HEAD", &format!(".{}", name(one))),
+        };
+        if path.is_empty() {
+            link
+        } else {
+            format!("{link}?path={}", encoded(path, ""))
+        }
+    };
     let body = html! {
         p {
-            a href=(target.link("tree", "WORKTREE", "")) { "WORKTREE" } " · "
-            a href=(target.link("tree", "HEAD", "")) { "HEAD" }
+            a href=(target.link(page, "WORKTREE", path)) { "WORKTREE" } " · "
+            a href=(target.link(page, "HEAD", path)) { "HEAD" }
         }
         @for (heading, kind) in kinds {
             @let n = of_kind(kind).count();
@@ -141,8 +163,8 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
                 ul.tree {
                     @for one in of_kind(kind).filter(|one| one.commit.is_some()).take(MAX_REFS) {
                         li {
-                            a href=(target.link("tree", &name(one), "")) { (visible(&name(one))) }
-                            " " a.faint href=(target.review("HEAD", &name(one))) aria-label={ "review of " (visible(&name(one))) } { "review" }
+                            a href=(target.link(page, &name(one), path)) { (visible(&name(one))) }
+                            " " a.faint href=(changes(one)) aria-label={ (what(kind)) " " (visible(&name(one))) } { (what(kind)) }
                         }
                     }
                     @if n > MAX_REFS { li.faint { (n - MAX_REFS) " more" } }
@@ -151,6 +173,16 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         }
     };
     shown(target, "Revisions".to_owned(), body, None)
+}
+
+/// Divides a name so that the numbers in it are sorted by their size: `v2` before `v10`.
+fn numbers_apart(name: &str) -> Vec<(u64, String)> {
+    let parts = name.split_inclusive(|letter: char| !letter.is_ascii_digit());
+    let part = |part: &str| {
+        let digits = part.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+        (digits.parse().unwrap_or_default(), part[digits.len()..].to_owned())
+    };
+    parts.map(part).collect()
 }
 
 /// What can be typed and clicked.

@@ -16,10 +16,10 @@ use super::{Answer, file};
 use crate::model::unprintable::visible;
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
-    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, Search,
-    SideOut, Symbol, file_links,
+    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, ReviewFacts,
+    Search, SideOut, Symbol, file_links,
 };
-use crate::query::Source;
+use crate::query::{Source, day, timestamp};
 use crate::session::{OpError, Result};
 
 /// Maximum number of boxes in a column of a picture.
@@ -103,17 +103,31 @@ pub(super) fn request<O: DeserializeOwned>(mut parameters: Value) -> Result<O> {
 
 /// Answers with the rows of an operation.
 fn simple<O: Op + DeserializeOwned>(ask: &Ask<'_>, target: &Target, title: &str, parameters: Value) -> Result<Answer> {
-    let page = request::<O>(parameters)?.run(ask)?;
+    let page = match target.limit() {
+        Some(limit) => request::<O>(parameters)?.run(&ask.limited(limit))?,
+        None => request::<O>(parameters)?.run(ask)?,
+    };
     if target.parameter("format") == Some("json") {
         return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
     }
-    let body = rows(target, &page);
+    let body = html! { (views(target)) (rows(target, &page)) };
     let about = if target.place.path.is_empty() {
         String::new()
     } else {
         format!(" of {}", about(target))
     };
     shown(target, format!("{title}{about}"), body, page.provenance)
+}
+
+/// The other views of a blame.
+fn views(target: &Target) -> Markup {
+    let link = target.link("blame", &target.place.revision, &target.place.path);
+    let views = [("definition", "symbol"), ("line", "line"), ("owner", "owner")];
+    html! {
+        @if target.page == "blame" && target.parameter("name").is_none() {
+            p { "by " @for (name, by) in views { a href=(format!("{link}?by={by}")) { (name) } " " } }
+        }
+    }
 }
 
 fn about(target: &Target) -> String {
@@ -198,7 +212,7 @@ fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         p {
             a href=(format!("{}?view=map", target.link("outline", revision, path))) { "most referred-to definitions" } " · "
             a href=(target.link("outline", revision, path)) { "outline" } " · "
-            a href=(target.link("history", revision, if path.is_empty() { "." } else { path })) { "history" } " · "
+            a href=(target.link("history", revision, path)) { "history" } " · "
             a href=(format!("{}?by=owner", target.link("blame", revision, path))) { "owners" } " · "
             a href=(target.link("life", revision, path)) { "life" }
         }
@@ -317,17 +331,17 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
         .map(|callees| ends(id, callees, |edge| edge.to.first()));
     let picture = picture(target, id, users, called.unwrap_or_default());
     let body = html! {
+        p {
+            @for op in ["callers", "implementations", "impact", "flow"] {
+                a href=(format!("{}&op={op}", target.with_name("graph", path, name))) { (op) } " · "
+            }
+            a href=(target.with_name("history", path, name)) { "history" }
+        }
         (picture)
         (rows(target, &symbol))
         h2 { "Uses of it" }
         (rows(target, &callers))
         @if let Some(callees) = &callees { h2 { "Calls in it" } (rows(target, callees)) }
-        p {
-            "More: "
-            @for op in ["callers", "implementations", "impact", "flow"] {
-                a href=(format!("{}&op={op}", target.with_name("graph", path, name))) { (op) } " "
-            }
-        }
         h2 { "Last changes" }
         @match &history {
             Ok(history) => {
@@ -406,16 +420,13 @@ fn picture(target: &Target, id: &str, callers: Ends, callees: Ends) -> Markup {
 }
 
 fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
-    let range = Some(target.place.revision.clone()).filter(|range| !range.is_empty() && range != "WORKTREE");
-    let request: Review = request(json!({"range": range, "diff": true}))?;
-    let page = request.run(
-        &ask.limited(
-            target
-                .parameter("n")
-                .and_then(|n| n.parse().ok())
-                .unwrap_or(MAX_REVIEWED),
-        ),
-    )?;
+    let ends = target.parameter("from").zip(target.parameter("to"));
+    let range = ends.map(|(from, to)| format!("{from}..{to}"));
+    let range = range.unwrap_or_else(|| target.place.revision.clone());
+    let range = Some(range).filter(|range| !range.is_empty() && range != "WORKTREE");
+    let path = target.parameter("path").map(|path| vec![path]);
+    let request: Review = request(json!({"range": &range, "diff": true, "path": path.unwrap_or_default()}))?;
+    let page = request.run(&ask.limited(target.limit().unwrap_or(MAX_REVIEWED)))?;
     if target.parameter("format") == Some("json") {
         return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
     }
@@ -432,8 +443,14 @@ fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let body = review_body(&page, Some(&base));
     let title = format!("review {}", page.facts.range());
     let n_rows = page.rows.len();
+    let commit = match range.as_deref().and_then(|range| range.split_once("^..")) {
+        Some((parent, id)) if parent == id => commit_header(ask, &newer, id)?,
+        _ => html! {},
+    };
     let body = html! {
+        (commit)
         (body)
+        (ends_form(&newer, &page.facts))
         @if target.parameter("n").is_none() && n_rows >= MAX_REVIEWED { p { a href=(format!("{}?n=0", newer.review(&old, &new))) { "show all" } } }
     };
     let permanent = Some(newer.review(&old, &new)).filter(|link| !link.contains("WORKTREE") && !link.contains("INDEX"));
@@ -444,6 +461,35 @@ fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         permanent,
     };
     Ok(Answer::page(frame::page(&newer, &content)))
+}
+
+/// The author, date and message of a commit, and the link to its parent.
+fn commit_header(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Markup> {
+    let workspace = &ask.session.workspace;
+    let Some(commit) = workspace.target(id)?.and_then(|found| found.commit) else {
+        return Ok(html! {});
+    };
+    let info = workspace.repository.reader().commit(commit)?;
+    let text = |bytes: &[u8]| visible(&String::from_utf8_lossy(bytes)).into_owned();
+    Ok(html! {
+        p.faint {
+            (text(&info.author.name)) ", " (day(&timestamp(info.author.time, info.author.utc_offset)))
+            @for parent in &info.parents { " · " a href=(target.commit(&parent.to_string())) { "parent " (parent.to_string()[..10]) } }
+        }
+        pre tabindex="0" { (text(&info.message).trim()) }
+    })
+}
+
+/// A form for the review of other states.
+fn ends_form(target: &Target, facts: &ReviewFacts) -> Markup {
+    html! {
+        form action=(target.link("review", "", "").trim_end_matches(':')) {
+            label { "from " input name="from" value=(visible(&facts.from.reference)); }
+            label { " to " input name="to" value=(visible(&facts.to.reference)); }
+            label { " path " input name="path" value=[target.parameter("path")]; }
+            " " button { "Review" }
+        }
+    }
 }
 
 /// Returns the link to the page at the full commit id, if it is about a commit.

@@ -11,6 +11,8 @@ pub(super) struct Html<'a> {
     target: &'a Target,
     text: String,
     line: String,
+    /// The path that the current line begins with.
+    path: Option<String>,
 }
 
 impl<'a> Html<'a> {
@@ -19,7 +21,21 @@ impl<'a> Html<'a> {
             target,
             text: String::new(),
             line: String::new(),
+            path: None,
         }
+    }
+
+    /// Returns the link of the name of a definition behind its place, as in results of a search.
+    fn link_of_name(&self, name: &str) -> Option<String> {
+        let path = self.path.as_ref().filter(|_| self.target.page == "search")?;
+        let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '~' | '$');
+        (!name.is_empty() && name.chars().all(is_name)).then(|| self.target.definition(&format!("{path}#{name}")))
+    }
+
+    /// Returns true for the number of a line of the file that an outline is of.
+    fn is_line_of_file(&self, text: &str) -> bool {
+        let is_number = !text.is_empty() && text.trim().bytes().all(|byte| byte.is_ascii_digit());
+        is_number && self.target.page == "outline" && self.target.place.path.contains('.')
     }
 }
 
@@ -38,8 +54,8 @@ pub(super) fn rows<F, R: Row>(target: &Target, page: &Page<F, R>) -> Markup {
     let total = page.n_selected.filter(|total| *total > limit);
     html! {
         div.answer { (PreEscaped(out.text)) }
-        @for note in page.notes.iter().chain(&page.hint) { p.faint { (visible(note)) } }
-        @if let Some(total) = total { p.faint { (limit) " of " (total) } }
+        @for note in &page.notes { p.faint { (visible(note)) } }
+        @if let Some(total) = total { p.faint { (limit) " of " (total) " · " a href=(target.with_all()) { "show all" } } }
     }
 }
 
@@ -48,11 +64,21 @@ impl Sink for Html<'_> {
         let shown = visible(text);
         let markup = match style {
             Style::Plain => html! { (shown) },
-            Style::Path => match link_of(self.target, text.trim()) {
-                Some(link) => html! { a href=(link) { (shown) } },
-                None => html! { (shown) },
+            Style::Path => {
+                let path = text.trim().split([':', '#']).next().unwrap_or_default();
+                self.path = Some(path.to_owned()).filter(|_| self.line.is_empty());
+                match link_of(self.target, text.trim()) {
+                    Some(link) => html! { a href=(link) { (shown) } },
+                    None => html! { (shown) },
+                }
+            }
+            Style::Name => match self.link_of_name(text.trim()) {
+                Some(link) => html! { a href=(link) { b { (shown) } } },
+                None => html! { b { (shown) } },
             },
-            Style::Name => html! { b { (shown) } },
+            Style::Fact if self.is_line_of_file(text) => {
+                html! { a.faint href=(self.target.file(&self.target.place.path, text.trim().parse().unwrap_or_default())) { (shown) } }
+            }
             Style::Commit => html! { a href=(self.target.commit(text.trim_start_matches('^'))) { (shown) } },
             Style::Fact => html! { span.faint { (shown) } },
             Style::Added => html! { span.add { (shown) } },
@@ -64,6 +90,7 @@ impl Sink for Html<'_> {
 
     fn end(&mut self) {
         let line = std::mem::take(&mut self.line);
+        self.path = None;
         html! { div.line { (PreEscaped(line)) } }.render_to(&mut self.text);
     }
 }

@@ -110,6 +110,19 @@ impl Target {
         )
     }
 
+    /// Returns the link to this page with all its rows.
+    pub(super) fn with_all(&self) -> String {
+        let mut all = self.clone();
+        all.parameters.retain(|(name, _)| name != "n");
+        all.parameters.push(("n".to_owned(), "0".to_owned()));
+        all.at(&self.place.revision)
+    }
+
+    /// Returns the limit on the number of rows.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.parameter("n")?.parse().ok()
+    }
+
     /// Returns the link to this page at another revision.
     pub(super) fn at(&self, revision: &str) -> String {
         let link = match self.place.path.as_str() {
