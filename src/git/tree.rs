@@ -99,12 +99,12 @@ impl ObjectReader {
         let mut allowance = Allowance::of(tree, self.max_entries);
         let mut levels = vec![TreeLevel::open(self, Some(tree.0), 0)?];
         // The number of entries before each level, and the trees without any file. A few of these, nested, are millions of
-        // folders.
-        let (mut before, mut empty) = (vec![0], HashSet::new());
+        // folders. A tree with a folder that is not entered may have files.
+        let (mut before, mut empty, mut n_refused) = (vec![0], HashSet::new(), 0);
         while let Some(level) = levels.last_mut() {
             prefix.truncate(level.prefix_len);
             let Some(entry) = level.take()? else {
-                let n_known = outcome.n_files + outcome.n_unusable;
+                let n_known = outcome.n_files + outcome.n_unusable + n_refused;
                 if before.pop() == Some(n_known) {
                     empty.extend(level.id);
                 }
@@ -122,10 +122,15 @@ impl ObjectReader {
                 EntryKind::Tree => {
                     allowance.check_depth(levels.len())?;
                     prefix.push(b'/');
-                    if !empty.contains(&oid) && enter(&prefix, oid) {
-                        before.push(outcome.n_files + outcome.n_unusable);
+                    if empty.contains(&oid) {
+                        continue;
+                    }
+                    if enter(&prefix, oid) {
+                        before.push(outcome.n_files + outcome.n_unusable + n_refused);
                         let sub = TreeLevel::open(self, Some(oid), prefix.len())?;
                         levels.push(sub);
+                    } else {
+                        n_refused += 1;
                     }
                 }
                 EntryKind::File(mode) => {

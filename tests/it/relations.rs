@@ -225,6 +225,29 @@ fn the_first_commit_is_compared_with_nothing() {
     assert_eq!(diff["results"][0]["symbols"][0]["events"], json!(["added"]), "{diff}");
     let review = call(&["review", "HEAD~1^..HEAD~1"]).expect(0).text();
     assert!(review.contains("1 added"), "{review}");
+    let back = call(&["diff", "HEAD", "HEAD~1^", "--json"]).expect(0).json();
+    assert_eq!(back["results"][0]["kind"], "deleted", "{back}");
+    call(&["diff", "WORKTREE^", "HEAD"]).expect(2);
     call(&["diff", "HEAD~1^^..HEAD"]).expect(2);
     call(&["diff", "nothing^..HEAD"]).expect(2);
+}
+
+/// The tree of a folder that equals the index is not read; that of another folder can be the same.
+#[test]
+fn a_deleted_folder_that_equals_another_one_is_missed_nowhere() {
+    let repo = TestRepo::empty();
+    repo.write("a/x/f.py", "def f():\n    return 1\n");
+    repo.write("b/x/f.py", "def f():\n    return 1\n");
+    repo.commit("start");
+    repo.git(["status"]);
+    repo.write("a/new.py", "n = 1\n");
+    repo.git(["add", "a/new.py"]);
+    repo.git(["rm", "-q", "-r", "b"]);
+    let call = |args: &[&str]| call_in(repo.root(), args, b"");
+    for to in ["INDEX", "WORKTREE"] {
+        let diff = call(&["diff", "HEAD", to]).expect(0).text();
+        assert!(diff.contains("b/x/f.py"), "{to}: {diff}");
+    }
+    let found = call(&["grep", "def f"]).expect(0).text();
+    assert!(!found.contains("b/x/f.py"), "{found}");
 }

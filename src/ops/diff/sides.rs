@@ -119,7 +119,10 @@ fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
 
 /// Returns true for the parent of a commit that has none, such as `FIRST^`.
 fn is_before_first(ask: &Ask<'_>, reference: &str) -> Result<bool> {
-    let Some(child) = reference.strip_suffix('^') else {
+    let child = reference
+        .strip_suffix('^')
+        .filter(|child| !matches!(*child, "WORKTREE" | "INDEX"));
+    let Some(child) = child else {
         return Ok(false);
     };
     let workspace = &ask.session.workspace;
@@ -145,6 +148,10 @@ fn differing(reader: &mut ObjectReader, from: &Side, to: &Side, wanted: &[RepoPa
             let entry = both.entry(change.path).or_default();
             entry.0 = entry.0.or(change.old.map(Into::into));
             entry.1 = entry.1.or(change.new.map(Into::into));
+        }
+    } else if let Some(old) = tree(from) {
+        for change in reader.diff_trees(None, old)? {
+            both.entry(change.path).or_default().0 = change.new.map(Into::into);
         }
     }
     let mut paths: Vec<&RepoPath> = from.overlay.keys().chain(to.overlay.keys()).collect();
