@@ -1266,11 +1266,17 @@ fn what_else_needs_a_name_is_a_candidate_or_refused() {
         import \"encoding/json\"
         type Writer struct { Name string }
         type Tagged struct { Key string `json:\"key\"` }
+        type Checked struct { Size int `validate:\"required\"` }
+        func (t *Tagged) Report() {}
+        func (c *Checked) Handle() {}
         func (w *Writer) Announce(name string) {
             total := name
             json.Marshal(total)
         }
         var _ other.Announcer = (*Writer)(nil)
+        var (
+            _ other.Reporter = new(Tagged) // Reports.
+        )
         const Sum8 = 1
         //- handler_test.go
         package shop
@@ -1296,9 +1302,12 @@ fn what_else_needs_a_name_is_a_candidate_or_refused() {
     refused(&repo, &["src/seconds.rs#serialize", "write"], "serde");
     refused(&repo, &["test_a.py#pytestmark", "marks"], "pytest");
     refused(&repo, &["docs/conf.py#project", "name"], "setting");
-    refused(&repo, &["handler.go#Writer.Announce", "Say"], "handler.go:9");
+    refused(&repo, &["handler.go#Writer.Announce", "Say"], "handler.go:12");
+    refused(&repo, &["handler.go#Tagged.Report", "Say"], "handler.go:14");
+    refused(&repo, &["handler.go#Checked.Size", "Length"], "handler.go:2");
+    refused(&repo, &["handler.go#Checked.Handle", "Take"], "handler.go:7");
     refused(&repo, &["handler.go#Writer.Name", "Title"], "handler.go:2");
-    refused(&repo, &["handler.go:6:6", "sum"], "no name that can be renamed");
+    refused(&repo, &["handler.go:9:6", "sum"], "no name that can be renamed");
     applied(&repo, &["src/width.rs#width", "columns"]);
     assert!(
         text(&repo, "src/lib.rs").contains("pub use width::columns;"),

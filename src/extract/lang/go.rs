@@ -26,12 +26,11 @@ const KEYWORDS: &str = "\
     package range return select struct switch type var";
 /// Members that the standard library runs by name.
 const RUN_BY_NAME: &str = "\
-    As BinaryMarshaler BlockSize Close ColorModel Done Deadline Enabled Err Error Flush Format GoString GobDecode \
-    GobEncode Handle Header Hijack Is IsDir Len Less LocalAddr Lock LogValue MarshalBinary MarshalJSON MarshalText \
-    MarshalXML MarshalYAML ModTime Open Pop Push Push Read ReadAt ReadByte ReadFrom ReadRune RemoteAddr RoundTrip \
-    Scan Seek ServeHTTP Set SetDeadline SetReadDeadline SetWriteDeadline Stat String Sum Swap Sys Temporary Timeout \
+    As BinaryMarshaler Close Done Deadline Err Error Flush Format GoString GobDecode GobEncode Header Hijack Is \
+    Len Less Lock LogValue MarshalBinary MarshalJSON MarshalText MarshalXML MarshalYAML Open Pop Push Push Read \
+    ReadAt ReadByte ReadFrom ReadRune RoundTrip Scan Seek ServeHTTP Set Stat String Swap Temporary Timeout \
     Unlock UnmarshalBinary UnmarshalJSON UnmarshalText UnmarshalXML UnmarshalYAML UnreadByte UnreadRune Unwrap \
-    Value WithAttrs WithGroup Write WriteAt WriteByte WriteHeader WriteString WriteTo";
+    Value Write WriteAt WriteByte WriteHeader WriteString WriteTo";
 
 const RULES: &[Rule] = &[
     on(&["package_clause"], define(DefinitionKind::Module).name_child(&["package_identifier"]).role()),

@@ -14,7 +14,26 @@ use crate::snapshot::FileId;
 /// Maximum distance of a name of Python from the quotes around its type.
 const MAX_TYPE_BYTES: usize = 1 << 10;
 /// Maximum number of lines of a comment that are read.
-const MAX_COMMENT_LINES: usize = 1_000;
+const MAX_COMMENT_LINES: usize = 300;
+/// Methods of interfaces of Go's standard library that types often implement, besides those that are never renamed.
+const OF_GO_INTERFACES: &[&str] = &[
+    "BlockSize",
+    "Bounds",
+    "ColorModel",
+    "Enabled",
+    "Handle",
+    "IsDir",
+    "LocalAddr",
+    "ModTime",
+    "RemoteAddr",
+    "SetDeadline",
+    "SetReadDeadline",
+    "SetWriteDeadline",
+    "Sum",
+    "Sys",
+    "WithAttrs",
+    "WithGroup",
+];
 
 impl Subject<'_> {
     /// Fails if the language has uses of the definition that its name does not show.
@@ -51,19 +70,14 @@ impl Subject<'_> {
         let path = self.view.file(self.of.file).path;
         let name = path.rsplit(|byte| *byte == b'/').next();
         let is_upper = !self.definition.name.bytes().any(|byte| byte.is_ascii_lowercase());
-        name == Some(b"conf.py") || is_upper && name == Some(b"settings.py")
+        let is_value = !self.definition.kind.is_callable() && !self.definition.kind.is_type();
+        is_value && (name == Some(b"conf.py") || is_upper && name == Some(b"settings.py"))
     }
 
     /// Returns true in code of a documentation comment that is run as a test.
     pub(super) fn is_in_tested_text(&self, bytes: &[u8], at: usize) -> bool {
         let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
         let line = bytes[start..at].trim_ascii_start();
-        let of_comment = |line: &'_ [u8]| {
-            let line = line.trim_ascii();
-            line.strip_prefix(b"///")
-                .or(line.strip_prefix(b"//!"))
-                .map(<[u8]>::to_vec)
-        };
         match self.language {
             "python" => line.starts_with(b">>>") || line.starts_with(b"... "),
             "rust" if of_comment(line).is_some() => {
@@ -221,10 +235,10 @@ impl Subject<'_> {
         &bytes[line..at] == before.as_bytes() && matches!(after, Some(b'(' | b'_'))
     }
 
-    /// Returns the places of Go that may need the name of an exported member: `var _ other.Handler = (*Type)(nil)`, and the
-    /// import of a package that finds fields by their names.
+    /// Returns the places of Go that may need the name of an exported member: `_ other.Handler = (*Type)(nil)`, the import of
+    /// a package that finds fields by their names, and a method of a standard interface.
     pub(super) fn bases_of_go(&self, question: &Question<'_>) -> Result<Vec<(FileId, Vec<u8>, Place)>> {
-        let (definition, mut found) = (&self.definition, Vec::<(FileId, Place)>::new());
+        let definition = &self.definition;
         if self.language != "go" || !self.is_member || !definition.name.starts_with(char::is_uppercase) {
             return Ok(Vec::new());
         }
@@ -243,44 +257,40 @@ impl Subject<'_> {
         let Some(of) = definition.qualifier.clone().or(outer.map(|outer| outer.name)) else {
             return Ok(Vec::new());
         };
-        let values = [
-            format!("*{of})("),
-            format!("&{of}{{"),
-            format!(" {of}{{"),
-            format!(" {of}("),
-        ];
-        // A field with a tag is found by that.
-        let has_tag = match question.sources().reader().read(self.of.file)? {
-            Source::Bytes(bytes) => text(&bytes, definition.range.start, definition.range.end).contains('`'),
-            _ => false,
+        let tag = match question.sources().reader().read(self.of.file)? {
+            Source::Bytes(bytes) => {
+                let line = text(&bytes, definition.name_range.end, bytes.len() as u32);
+                line.lines().next().unwrap_or_default().to_owned()
+            }
+            _ => String::new(),
         };
-        let is_field = definition.kind == DefinitionKind::Field && !has_tag;
+        let is_field = definition.kind == DefinitionKind::Field;
+        let is_standard = !is_field && OF_GO_INTERFACES.contains(&definition.name.as_str());
+        let mut found = Vec::new();
         let files = self.view.files().map(|(file, _)| file);
         for file in files.filter(|file| self.linker.is_like(*file, self.of.file) && folder(*file) == own) {
             let Source::Bytes(bytes) = question.sources().reader().read(file)? else {
                 continue;
             };
             let mut start = 0;
+            let mut places = Vec::new();
             for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-                let text = String::from_utf8_lossy(line);
-                let asserted = text.trim().strip_prefix("var _ ").and_then(|rest| rest.split_once('='));
-                let is_asserted = asserted.is_some_and(|(base, value)| {
-                    base.contains('.') && values.iter().any(|of| format!(" {}", value.trim()).contains(of))
-                });
-                if is_asserted || is_field && is_import_of_reflection(&text) {
-                    let name = ByteRange::new(start, start + line.trim_ascii_end().len() as u32);
-                    found.push((file, Place::base(file, name)));
+                let shown = String::from_utf8_lossy(line);
+                if !is_field && is_assertion(&shown, &of) || is_field && needs_name(&shown, &tag) {
+                    places.push(ByteRange::new(start, start + line.trim_ascii_end().len() as u32));
                 }
                 start += line.len() as u32;
             }
-            if !found.is_empty() {
-                return Ok(found
-                    .into_iter()
-                    .map(|(file, place)| (file, bytes.clone(), place))
-                    .collect());
+            if is_standard && file == self.of.file {
+                places.push(definition.name_range);
             }
+            found.extend(
+                places
+                    .into_iter()
+                    .map(|range| (file, bytes.clone(), Place::base(file, range))),
+            );
         }
-        Ok(Vec::new())
+        Ok(found)
     }
 
     /// Returns true for the key in `const { name: other } = module` if it is not resolved.
@@ -335,26 +345,52 @@ fn is_script(language: &str) -> bool {
     matches!(language, "javascript" | "typescript" | "tsx")
 }
 
-/// Returns true for the import of a package of Go that finds fields by their names: `"encoding/json"`.
-fn is_import_of_reflection(line: &str) -> bool {
-    let quoted = line.trim().trim_start_matches("import ");
-    let Some(path) = quoted.strip_suffix('"').and_then(|line| line.rsplit_once('"')) else {
+/// Returns true for a line of Go that says that a type implements an interface of another package, in any of its forms:
+/// `var _ other.Handler = (*Type)(nil)`, `_ other.Handler = new(Type)`.
+fn is_assertion(line: &str, of: &str) -> bool {
+    let line = line.trim();
+    let declared = line
+        .strip_prefix("var ")
+        .unwrap_or(line)
+        .trim_start()
+        .strip_prefix("_ ");
+    declared
+        .and_then(|rest| rest.split_once('='))
+        .is_some_and(|(base, value)| {
+            let mut words = value.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            base.contains('.') && words.any(|word| word == of)
+        })
+}
+
+/// Returns true for the import of a package of Go that finds a field by its name, unless the field's tag names it for the
+/// package: `"encoding/json"` without the tag `json:"name"`.
+fn needs_name(line: &str, tag: &str) -> bool {
+    let line = line.split("//").next().unwrap_or_default().trim();
+    let quoted = line.strip_prefix("import ").unwrap_or(line).strip_suffix('"');
+    let Some((alias, path)) = quoted.and_then(|line| line.rsplit_once('"')) else {
         return false;
     };
-    let (alias, path) = (path.0.trim(), path.1);
     let is_alias = alias
+        .trim()
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
-    let words = path.split(|c: char| !c.is_ascii_alphanumeric());
-    is_alias
-        && (path.contains('/') || path == "reflect")
-        && words
-            .into_iter()
-            .any(|word| matches!(word, "json" | "xml" | "gob" | "yaml" | "toml" | "template" | "reflect"))
+    let is_import = is_alias && (path.contains('/') || path == "reflect");
+    let mut words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
+    is_import
+        && words.any(|word| match word {
+            "json" | "xml" | "yaml" | "toml" => !tag.contains(&format!("{word}:\"")),
+            word => matches!(word, "gob" | "template" | "reflect"),
+        })
 }
 
 fn is_read_by_pytest(name: &str) -> bool {
     name.starts_with("pytest") || matches!(name, "collect_ignore" | "collect_ignore_glob")
+}
+
+/// Returns the text of a line of a documentation comment of Rust.
+fn of_comment(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii();
+    line.strip_prefix(b"///").or(line.strip_prefix(b"//!"))
 }
 
 /// Returns true for `value.name = function …` in JavaScript, unless the module exports it.

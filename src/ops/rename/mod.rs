@@ -194,7 +194,7 @@ impl Rename {
         if is_position && outcome.found_by == FoundBy::Enclosing {
             return Err(OpError::new(
                 format!("{} is no name that can be renamed", self.target),
-                "local variables and parameters are not renamed; a line without a column means the definition around it",
+                "local variables, parameters and words of comments are not renamed; a line without a column means the definition around it",
             ));
         }
         let mut found = outcome.definitions;
