@@ -25,13 +25,20 @@ pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
         .ancestors()
         .filter(|above| root.is_some() && canonical(above) == root)
         .last();
-    let is_through_link = root.zip(outermost).is_some_and(|(root, outermost)| {
-        let below = folder.strip_prefix(outermost).unwrap_or(Path::new(""));
-        below_root(root, below) != real
-    });
+    let Some((root, outermost)) = root.zip(outermost) else {
+        return Ok(());
+    };
+    let below = folder.strip_prefix(outermost).unwrap_or(Path::new(""));
     let is_link = fs::symlink_metadata(real.join(name)).is_ok_and(|found| found.is_symlink());
+    let repository = &workspace.repository;
+    let kept = [repository.git_dir(), repository.common_dir(), workspace.storage.root()];
+    let leads_away = !real.starts_with(&root)
+        || kept
+            .into_iter()
+            .filter_map(canonical)
+            .any(|kept| real.starts_with(kept));
     ensure!(
-        !is_link && !is_through_link,
+        !is_link && (below_root(root, below) == real || !leads_away),
         "{} is, or is behind, a symbolic link; name another file, or - for standard output",
         typed.display()
     );
@@ -60,16 +67,20 @@ pub(crate) fn write_renamed<T>(path: &Path, write: impl FnOnce(&mut fs::File) ->
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .with_context(cannot)?;
+    if let Ok(old) = fs::metadata(path) {
+        file.as_file().set_permissions(old.permissions()).with_context(cannot)?;
+    }
     let value = write(file.as_file_mut())?;
     file.as_file().sync_all().with_context(cannot)?;
     file.persist(path).map_err(|error| error.error).with_context(cannot)?;
     Ok(value)
 }
 
-/// Writes a whole file like [`write_renamed`].
+/// Writes a whole file like [`write_renamed`], or into a pipe or device.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    write_renamed(path, |file| {
-        file.write_all(text.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))
-    })
+    let cannot = || format!("cannot write {}", path.display());
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return fs::write(path, text).with_context(cannot);
+    }
+    write_renamed(path, |file| file.write_all(text.as_bytes()).with_context(cannot))
 }

@@ -445,3 +445,37 @@ fn a_page_is_not_written_through_a_link() {
     call(&repo, &["review", "--html", "page.html"]).expect(0);
     assert!(repo.path("page.html").exists());
 }
+
+/// What is committed as a link leads nowhere; the file that the user names is replaced as it was.
+#[test]
+fn a_page_is_written_where_the_user_says_and_through_no_link() {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let repo = sample();
+    let write = |file: &str| call(&repo, &["review", "main..topic", "--html", file]);
+    symlink(".git", repo.path("docs-link")).unwrap();
+    symlink("src", repo.path("alias")).unwrap();
+    fs::create_dir_all(repo.path("src")).unwrap();
+    write("docs-link/config").expect(2);
+    assert!(
+        !fs::read_to_string(repo.path(".git/description"))
+            .unwrap()
+            .contains("<html")
+    );
+    write("alias/page.html").expect(0);
+    assert!(repo.path("src/page.html").exists());
+    fs::hard_link(repo.path(".git/config"), repo.path("report.html")).unwrap();
+    write("report.html").expect(0);
+    assert!(!fs::read_to_string(repo.path(".git/config")).unwrap().contains("<html"));
+    fs::set_permissions(repo.path("report.html"), fs::Permissions::from_mode(0o600)).unwrap();
+    write("report.html").expect(0);
+    assert_eq!(
+        fs::metadata(repo.path("report.html")).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let pipe = repo.path("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).unwrap());
+    write("pipe").expect(0);
+    assert!(reader.join().unwrap().contains("<html"));
+}
