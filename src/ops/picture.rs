@@ -32,7 +32,10 @@ pub(crate) struct Edge {
 /// Draws columns of boxes, each with a heading. `title` is the text alternative.
 pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edge]) -> Markup {
     let n_rows = columns.iter().map(|(_, nodes)| nodes.len()).max().unwrap_or_default();
-    let (width, height) = (columns.len() * (BOX_WIDTH + GAP) - GAP + 2, HEAD + n_rows * ROW + 2);
+    let (width, height) = (
+        (columns.len() * (BOX_WIDTH + GAP)).saturating_sub(GAP) + 2,
+        HEAD + n_rows * ROW + 2,
+    );
     let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
     let top = |row: usize| HEAD + row * ROW;
     html! {
@@ -41,8 +44,11 @@ pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
             @for edge in edges {
                 @let (x1, y1) = (left(edge.from.0), top(edge.from.1) + BOX_HEIGHT / 2);
                 @let (x2, y2) = (left(edge.to.0) + BOX_WIDTH, top(edge.to.1) + BOX_HEIGHT / 2);
-                @let middle = (x1 + x2) / 2;
-                path d={ "M" (x1) " " (y1) " C" (middle) " " (y1) " " (middle) " " (y2) " " (x2) " " (y2) }
+                // One that does not lead to the left bends on the right of both boxes.
+                @let leads_back = edge.from.0 <= edge.to.0;
+                @let x1 = if leads_back { x1 + BOX_WIDTH } else { x1 };
+                @let (bend1, bend2) = if leads_back { (x1 + GAP / 2, x2 + GAP / 2) } else { ((x1 + x2) / 2, (x1 + x2) / 2) };
+                path d={ "M" (x1) " " (y1) " C" (bend1) " " (y1) " " (bend2) " " (y2 + usize::from(leads_back) * BOX_HEIGHT / 4) " " (x2) " " (y2) }
                     fill="none" stroke="currentColor" stroke-opacity="0.45"
                     stroke-dasharray=[(!edge.is_sure).then_some("4 3")] {}
             }

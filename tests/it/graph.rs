@@ -294,6 +294,8 @@ fn each_definition_of_a_name_is_answered_for() {
         "{picture}"
     );
     assert_eq!(picture.matches("<path ").count(), 2, "{picture}");
+    let nothing = graph(&repo, &["importers", "web/index.ts", "--format", "svg"]);
+    assert!(!nothing.text().contains("18446744073709551"), "{}", nothing.text());
     assert!(
         drawn.stderr.contains("definition server/a.go#start: no callee"),
         "{}",

@@ -146,7 +146,7 @@ impl Diagram {
             is_sure: arrow.is_sure,
         };
         let edges: Vec<Edge> = self.arrows.iter().map(edge).collect();
-        let title = "Definitions on the left refer to those on the right; dashed lines are possible";
+        let title = "Definitions on the left refer to those on the right; lines that bend on the right lead back; dashed lines are possible";
         picture::columns(title, &columns, &edges).into_string()
     }
 }
