@@ -41,11 +41,15 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
 
 /// Returns what is between the brace at `open` and the one that closes it.
 fn braces(text: &str, open: usize) -> Range<usize> {
-    let mut depth = 0;
+    let (mut depth, mut quote, mut is_escaped) = (0, None, false);
     let close = text[open..].bytes().position(|byte| {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
+        match (byte, quote) {
+            _ if std::mem::take(&mut is_escaped) => {}
+            (b'\\', Some(_)) => is_escaped = true,
+            (b'"' | b'\'', None) => quote = Some(byte),
+            (_, Some(open)) if byte == open => quote = None,
+            (b'{', None) => depth += 1,
+            (b'}', None) => depth -= 1,
             _ => {}
         }
         depth == 0

@@ -1,8 +1,9 @@
 //! Removes secrets from texts before they are sent to a server.
 //!
-//! `forms` finds secrets by their form and by the URL or command that contains them; `kubernetes` finds the
-//! data of its secrets; `named` finds the value of a name such as `password` or `api_key`, which `name` recognises; `random` finds words and lines that look random. `fold`
-//! first makes the text plain. Detection is heuristic: a secret that looks like ordinary text is sent.
+//! `forms` finds secrets by their form and by the URL or command that contains them; `kubernetes` finds the data of
+//! Kubernetes secrets; `named` finds the value of a name such as `password` or `api_key`, which `name` recognises; `random`
+//! finds words and lines that look random. `fold` first makes the text plain. Detection is heuristic: a secret that looks
+//! like ordinary text is sent.
 
 /// Compiles a regular expression on first use, because most calls send no text.
 macro_rules! form {

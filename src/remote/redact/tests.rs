@@ -352,6 +352,7 @@ const WRITTEN: &[(&str, &str)] = &[
     ("kind: \"Secret\"\nstringData:\n  dbkey: zebracrossing\n", "zebra"),
     ("kind: Secret # x\ndata: {dbkey: zebracrossing}\n", "zebra"),
     (r#"{"kind": "Secret", "data": {"dbkey": "zebracrossing"}}"#, "zebra"),
+    (r#"{"kind": "Secret", "stringData": {"a": "x}zebracrossing"}}"#, "zebra"),
     (
         "mnemonic: legal, zebra, thank, year, wave, sausage, worth, useful, legal, winner, thank, year",
         "zebra",
