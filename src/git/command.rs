@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::bounded::{BoundError, output_until};
 use crate::model::explain_by;
-use crate::program::{command, command_at, find_program, search_path};
+use crate::program::{command, search_path};
 
 /// Settings that prevent git from running other programs.
 ///
@@ -204,14 +204,7 @@ pub(super) fn networked(folder: &Path) -> Result<Command, CommandError> {
 }
 
 fn hardened(folder: &Path) -> Result<Command, CommandError> {
-    // A folder of `PATH` can be in the worktree, as that of npm's scripts is.
-    let worktree = folder.parent().filter(|_| folder.ends_with(".git"));
-    let roots: Vec<&Path> = worktree.into_iter().chain([folder]).collect();
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no program git on PATH");
-    let program = find_program("git", &search_path(), &roots).ok_or_else(missing);
-    let mut command = program
-        .and_then(|program| command_at(&program))
-        .map_err(CommandError::NotRun)?;
+    let mut command = command("git").map_err(CommandError::NotRun)?;
     command
         .current_dir(folder)
         .env_clear()

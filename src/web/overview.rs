@@ -137,7 +137,7 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         if kind == RefKind::Tag {
             "changes since"
         } else {
-            "changes of"
+            "changes"
         }
     };
     let changes = |one: &Ref| {
@@ -157,7 +157,7 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             a href=(target.link(page, "HEAD", path)) { "HEAD" }
         }
         @for (heading, kind) in kinds {
-            @let n = of_kind(kind).count();
+            @let n = of_kind(kind).filter(|one| one.commit.is_some()).count();
             @if n > 0 {
                 h2 { (heading) }
                 ul.tree {
