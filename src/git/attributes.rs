@@ -27,6 +27,10 @@ pub const RULES_FILES: [&[u8]; 2] = [ATTRIBUTES_FILE, IGNORE_FILE];
 /// Size limit of a rules file. Larger ones are ignored, because every path is matched against every rule.
 pub const MAX_RULES_BYTES: u64 = 1 << 20;
 
+/// Maximum number of `**`, and of all wildcards, in a pattern. The time for a path grows with each.
+const MAX_DEEP: usize = 3;
+const MAX_WILD: usize = 32;
+
 const NAMES: [&str; 5] = [
     "linguist-generated",
     "linguist-vendored",
@@ -81,6 +85,25 @@ struct Rules {
 /// changes, the attributes of all files below its directory may change.
 pub fn is_rules_file(path: &RepoPath) -> bool {
     RULES_FILES.contains(&path.file_name())
+}
+
+/// Returns rules without patterns that take exponential time to match, and false if there are some. `**/**/` is `**/`.
+fn simple_patterns(rules: &[u8]) -> (Vec<u8>, bool) {
+    let (mut simple, mut is_whole) = (Vec::with_capacity(rules.len()), true);
+    for line in rules.split_inclusive(|byte| *byte == b'\n') {
+        let mut line = line.to_vec();
+        while let Some(at) = line.find(b"**/**/") {
+            line.drain(at..at + 3);
+        }
+        let n_deep = line.find_iter(b"**").count();
+        let n_wild = line.iter().filter(|byte| matches!(byte, b'*' | b'?' | b'[')).count();
+        if n_deep > MAX_DEEP || n_wild > MAX_WILD {
+            is_whole = false;
+        } else {
+            simple.extend_from_slice(&line);
+        }
+    }
+    (simple, is_whole)
 }
 
 impl Attributes {
@@ -151,7 +174,7 @@ impl Attributes {
         Self::new(sources, Vec::new())
     }
 
-    fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, unread: Vec<RepoPath>) -> Self {
+    fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, mut unread: Vec<RepoPath>) -> Self {
         // The rules nearest to a file take precedence, and later patterns override earlier ones.
         sources.sort_by_cached_key(|(path, _)| (path.as_bytes().find_iter("/").count(), path.clone()));
         let mut names = gix::attrs::search::MetadataCollection::default();
@@ -162,11 +185,15 @@ impl Attributes {
         let root = Some(Path::new(""));
         for (path, bytes) in &sources {
             let source = PathBuf::from(os_str(path));
+            let (bytes, is_whole) = simple_patterns(bytes);
+            if !is_whole {
+                unread.push(path.clone());
+            }
             let added = if path.file_name() == IGNORE_FILE {
-                ignores.add_patterns_buffer(bytes, source, root, gix::ignore::search::Ignore::default())
+                ignores.add_patterns_buffer(&bytes, source, root, gix::ignore::search::Ignore::default())
             } else {
                 let is_at_root = path.as_bytes() == ATTRIBUTES_FILE;
-                attributes.add_patterns_buffer(bytes, source, root, &mut names, is_at_root)
+                attributes.add_patterns_buffer(&bytes, source, root, &mut names, is_at_root)
             };
             added.expect("a path inside a tree has a parent");
         }

@@ -138,6 +138,12 @@ fn alternates(file: &Path) -> Result<Vec<PathBuf>, OpenError> {
         return Err(OpenError::Inaccessible { path, source });
     }
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    // Each is compared with all others.
+    if lines.clone().count() > MAX_ALTERNATES {
+        let source = io::Error::other(format!("more than {MAX_ALTERNATES} alternates"));
+        let path = file.to_owned();
+        return Err(OpenError::Inaccessible { path, source });
+    }
     let named = lines.filter_map(|line| {
         gix::quote::ansi_c::undo(line.as_bstr())
             .ok()

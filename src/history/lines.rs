@@ -219,7 +219,11 @@ impl LineChanges {
             n => u32_at(&lines.commit_ends, n as usize - 1),
         };
         let is_whole = lines.commit_ends.len() == n_commits as usize * 4
-            && n_signatures.is_some_and(|n| lines.ends.len() == n as usize * 4);
+            && n_signatures.is_some_and(|n| lines.ends.len() == n as usize * 4)
+            && (1..n_commits).all(|local| {
+                let end = |local: u32| u32_at(&lines.commit_ends, local as usize);
+                end(local - 1) <= end(local)
+            });
         if is_whole {
             Ok(lines)
         } else {

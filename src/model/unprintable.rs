@@ -4,8 +4,8 @@
 //! Terminals execute control characters. Bidirectional formatting characters make code appear in a different order than
 //! it has in the file. Invisible characters hide text from people that programs and language models still read, and can
 //! make two different names look the same. The invisible characters are those that Unicode lists as default ignorable
-//! (`DerivedCoreProperties.txt`), the line and paragraph separators, the interlinear annotation characters and the
-//! blank Braille pattern.
+//! (`DerivedCoreProperties.txt`), the line and paragraph separators, the interlinear annotation characters, the
+//! blank Braille pattern, and two that no XML may contain.
 //!
 //! U+FE0E and U+FE0F are not escaped: they follow many emoji and select their presentation. The joiner U+200D is
 //! escaped even inside emoji, because names in code can contain it.
@@ -39,6 +39,7 @@ fn is_invisible(c: char) -> bool {
             | '\u{feff}'
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
+            | '\u{fffe}'..='\u{ffff}'
             | '\u{1bca0}'..='\u{1bca3}'
             | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
