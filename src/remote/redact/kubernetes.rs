@@ -4,14 +4,14 @@ use std::ops::Range;
 
 /// Returns the data of each document of the kind `Secret`. O(n) for n bytes.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
-    let kind = form!(r#"["']?\bkind["']?\s*:\s*["']?Secret(?:List)?["']?\s*(?:[,}#\n]|\z)"#);
-    let key = form!(r#"["']?\b(?:stringData|data)["']?[ \t]*:[ \t]*"#);
+    let kind = form!(r#"["']?\bkind["']?\s*:\s*(?:!!str\s+)?["']?Secret(?:List)?["']?\s*(?:[,}#\n]|\z)"#);
+    let key = form!(r#"["']?\b(?:stringData|data)["']?[ \t]*:(?:[ \t]*&\w+)?(?:\s*\{|[ \t]*)"#);
     let mut found = Vec::new();
     if !kind.is_match(text) {
         return found;
     }
     let mut start = 0;
-    for end in form!(r"(?m)^---.*$")
+    for end in form!(r"(?m)^---(?:\s.*)?$")
         .find_iter(text)
         .map(|line| line.end())
         .chain([text.len()])
@@ -23,10 +23,13 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
                 if key.start() < read {
                     continue;
                 }
-                let data = if document[key.end()..].starts_with('{') {
-                    braces(document, key.end())
+                // A template such as `{{- if a }}` is no value.
+                let is_template = document[key.end()..].starts_with('{');
+                let data = if key.as_str().ends_with('{') && !is_template {
+                    braces(document, key.end() - 1)
                 } else {
-                    block(document, key.range())
+                    let colon = key.as_str().find(':').unwrap_or_default();
+                    block(document, key.start()..key.start() + colon + 1)
                 };
                 read = data.end;
                 if !document[data.clone()].trim().is_empty() {
@@ -67,7 +70,8 @@ fn block(text: &str, key: Range<usize>) -> Range<usize> {
     };
     let start = key.end + n + 1;
     let lines = text[start..].split_inclusive('\n');
-    let inside = lines.take_while(|line| line.trim().is_empty() || indent(line) > around);
+    let is_other = |line: &str| line.trim().is_empty() || line.starts_with(['#', '{']);
+    let inside = lines.take_while(|line| is_other(line) || indent(line) > around);
     let end = start + inside.map(str::len).sum::<usize>();
     let lines = &text[start..end];
     start + indent(lines)..start + lines.trim_end().len().max(indent(lines))

@@ -352,6 +352,12 @@ const WRITTEN: &[(&str, &str)] = &[
     ("kind: \"Secret\"\nstringData:\n  dbkey: zebracrossing\n", "zebra"),
     ("kind: Secret # x\ndata: {dbkey: zebracrossing}\n", "zebra"),
     (r#"{"kind": "Secret", "data": {"dbkey": "zebracrossing"}}"#, "zebra"),
+    (
+        "kind: Secret\ndata:\n# one\n{{- if a }}\n  dbkey: zebracrossing\n",
+        "zebra",
+    ),
+    ("kind: Secret\ndata:\n{{- if a }}\n  dbkey: zebracrossing\n", "zebra"),
+    ("kind: Secret\nstringData: &x {dbkey: zebracrossing}\n", "zebra"),
     (r#"{"kind": "Secret", "stringData": {"a": "x}zebracrossing"}}"#, "zebra"),
     (
         "mnemonic: legal, zebra, thank, year, wave, sausage, worth, useful, legal, winner, thank, year",

@@ -457,11 +457,7 @@ fn a_page_is_written_where_the_user_says_and_through_no_link() {
     symlink("src", repo.path("alias")).unwrap();
     fs::create_dir_all(repo.path("src")).unwrap();
     write("docs-link/config").expect(2);
-    assert!(
-        !fs::read_to_string(repo.path(".git/description"))
-            .unwrap()
-            .contains("<html")
-    );
+    assert!(!fs::read_to_string(repo.path(".git/config")).unwrap().contains("<html"));
     write("alias/page.html").expect(0);
     assert!(repo.path("src/page.html").exists());
     fs::hard_link(repo.path(".git/config"), repo.path("report.html")).unwrap();
