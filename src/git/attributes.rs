@@ -87,9 +87,9 @@ pub fn is_rules_file(path: &RepoPath) -> bool {
     RULES_FILES.contains(&path.file_name())
 }
 
-/// Returns rules without patterns that take exponential time to match, and false if there are some. `**/**/` is `**/`.
-fn simple_patterns(rules: &[u8]) -> (Vec<u8>, bool) {
-    let (mut simple, mut is_whole) = (Vec::with_capacity(rules.len()), true);
+/// Returns rules without patterns that take exponential time to match. `**/**/` is `**/`.
+fn simple_patterns(rules: &[u8]) -> Vec<u8> {
+    let mut simple = Vec::with_capacity(rules.len());
     for line in rules.split_inclusive(|byte| *byte == b'\n') {
         let mut line = line.to_vec();
         while let Some(at) = line.find(b"**/**/") {
@@ -97,13 +97,11 @@ fn simple_patterns(rules: &[u8]) -> (Vec<u8>, bool) {
         }
         let n_deep = line.find_iter(b"**").count();
         let n_wild = line.iter().filter(|byte| matches!(byte, b'*' | b'?' | b'[')).count();
-        if n_deep > MAX_DEEP || n_wild > MAX_WILD {
-            is_whole = false;
-        } else {
+        if n_deep <= MAX_DEEP && n_wild <= MAX_WILD {
             simple.extend_from_slice(&line);
         }
     }
-    (simple, is_whole)
+    simple
 }
 
 impl Attributes {
@@ -174,7 +172,7 @@ impl Attributes {
         Self::new(sources, Vec::new())
     }
 
-    fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, mut unread: Vec<RepoPath>) -> Self {
+    fn new(mut sources: Vec<(RepoPath, Vec<u8>)>, unread: Vec<RepoPath>) -> Self {
         // The rules nearest to a file take precedence, and later patterns override earlier ones.
         sources.sort_by_cached_key(|(path, _)| (path.as_bytes().find_iter("/").count(), path.clone()));
         let mut names = gix::attrs::search::MetadataCollection::default();
@@ -185,10 +183,7 @@ impl Attributes {
         let root = Some(Path::new(""));
         for (path, bytes) in &sources {
             let source = PathBuf::from(os_str(path));
-            let (bytes, is_whole) = simple_patterns(bytes);
-            if !is_whole {
-                unread.push(path.clone());
-            }
+            let bytes = simple_patterns(bytes);
             let added = if path.file_name() == IGNORE_FILE {
                 ignores.add_patterns_buffer(&bytes, source, root, gix::ignore::search::Ignore::default())
             } else {

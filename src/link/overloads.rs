@@ -110,13 +110,11 @@ impl Linker<'_> {
             // Blocks that implement a trait with several arguments for one type: `From<A>`, `From<B>`.
             Some(facts) if facts.family == Family::Rust => {
                 let block = |of: &DefId| {
-                    let container = self.facts(of.file)?.definitions[of.index as usize].container?;
+                    let container = facts.definitions[of.index as usize].container?;
                     facts.has_kind(container, DefinitionKind::Impl).then_some(container)
                 };
-                let blocks: Option<BTreeSet<u32>> = targets
-                    .iter()
-                    .map(|of| block(of).filter(|_| of.file == targets[0].file))
-                    .collect();
+                let is_here = |of: &DefId| of.file == targets[0].file;
+                let blocks: Option<BTreeSet<u32>> = targets.iter().map(|of| is_here(of).then(|| block(of))?).collect();
                 blocks.is_some_and(|blocks| blocks.len() > 1)
             }
             // The clauses of a function need not be adjacent.

@@ -251,3 +251,25 @@ fn a_deleted_folder_that_equals_another_one_is_missed_nowhere() {
     let found = call(&["grep", "def f"]).expect(0).text();
     assert!(!found.contains("b/x/f.py"), "{found}");
 }
+
+#[test]
+fn methods_in_blocks_of_several_files_are_found() {
+    let repo = TestRepo::empty();
+    repo.write("Cargo.toml", "[package]\nname = \"shop\"\n");
+    repo.write(
+        "src/lib.rs",
+        "#[cfg(unix)]\nmod a;\n#[cfg(windows)]\nmod b;\npub struct Store;\npub fn go(store: &Store) {\n    store.open();\n}\n",
+    );
+    let block = "impl crate::Store {\n    pub fn open(&self) {}\n}\n";
+    repo.write("src/a.rs", block);
+    let many: String = (0..50).map(|n| format!("fn f{n}() {{}}\n")).collect();
+    repo.write("src/b.rs", format!("{many}{block}"));
+    repo.commit("start");
+    for file in ["a", "b"] {
+        let target = format!("src/{file}.rs#Store.open");
+        let callers = call_in(repo.root(), &["graph", "callers", &target], b"")
+            .expect(0)
+            .text();
+        assert!(callers.contains("src/lib.rs:7"), "{callers}");
+    }
+}
