@@ -471,12 +471,13 @@ fn commit_header(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Markup> {
     };
     let info = workspace.repository.reader().commit(commit)?;
     let text = |bytes: &[u8]| visible(&String::from_utf8_lossy(bytes)).into_owned();
+    let message = info.message.trim_ascii_end();
     Ok(html! {
         p.faint {
             (text(&info.author.name)) ", " (day(&timestamp(info.author.time, info.author.utc_offset)))
             @for parent in &info.parents { " · " a href=(target.commit(&parent.to_string())) { "parent " (parent.to_string()[..10]) } }
         }
-        pre tabindex="0" { (text(&info.message).trim()) }
+        pre tabindex="0" { @for line in message.split(|byte| *byte == b'\n') { (text(line)) "\n" } }
     })
 }
 

@@ -189,6 +189,7 @@ fn each_page_shows_what_it_is_about() {
         ("/repo/-/outline/HEAD:src/shop.py", "Cart"),
         ("/repo/-/review/HEAD~1..HEAD", "Moved, documented or formatted"),
         ("/repo/-/review/HEAD~1^..HEAD~1", "added"),
+        ("/repo/-/review/HEAD^..HEAD", "<pre tabindex=\"0\">move\n</pre>"),
         ("/repo/-/history/HEAD:src/taxes.py", "%5E.."),
         ("/repo/-/refs", "/repo/-/tree/main:"),
         ("/repo/-/at/HEAD:src/shop.py?pos=7:16", "def tax"),
