@@ -330,7 +330,10 @@ fn connections_that_send_nothing_do_not_block_pages() {
     let web = Web::entered(&repo);
     let connect = || std::net::TcpStream::connect(&web.address).unwrap();
     let _silent: Vec<std::net::TcpStream> = (0..200).map(|_| connect()).collect();
-    assert_eq!(web.page("/repo/-/tree/WORKTREE:").0, 200);
+    let page = || web.request("/repo/-/tree/WORKTREE:").send();
+    // The connection that sent the code has no cookie, and can be closed while the client uses it again.
+    let answer = page().or_else(|_| page()).unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
 }
 
 #[test]
