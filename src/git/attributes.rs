@@ -87,18 +87,22 @@ pub fn is_rules_file(path: &RepoPath) -> bool {
     RULES_FILES.contains(&path.file_name())
 }
 
-/// Returns rules without patterns that take exponential time to match. `**/**/` is `**/`.
+/// Returns rules without patterns that take exponential time to match. `**/**/` is `**/`. O(n) for n bytes.
 fn simple_patterns(rules: &[u8]) -> Vec<u8> {
     let mut simple = Vec::with_capacity(rules.len());
     for line in rules.split_inclusive(|byte| *byte == b'\n') {
-        let mut line = line.to_vec();
-        while let Some(at) = line.find(b"**/**/") {
-            line.drain(at..at + 3);
+        let start = simple.len();
+        for byte in line {
+            simple.push(*byte);
+            if simple[start..].ends_with(b"**/**/") {
+                simple.truncate(simple.len() - 3);
+            }
         }
+        let line = &simple[start..];
         let n_deep = line.find_iter(b"**").count();
         let n_wild = line.iter().filter(|byte| matches!(byte, b'*' | b'?' | b'[')).count();
-        if n_deep <= MAX_DEEP && n_wild <= MAX_WILD {
-            simple.extend_from_slice(&line);
+        if n_deep > MAX_DEEP || n_wild > MAX_WILD {
+            simple.truncate(start);
         }
     }
     simple

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 
 use super::call::CallCtx;
 use super::error::{Context as _, OpError, Result, ensure};
-use super::output::write_renamed;
 use super::update::{Event, Steps};
 use super::workspace::Workspace;
 use crate::artifact::ArtifactKey;
@@ -566,6 +565,7 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
 /// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. Refuses to replace a
 /// non-empty file that is not a bundle.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+    use std::os::unix::fs::PermissionsExt;
     let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));
     let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     ensure!(
@@ -573,5 +573,18 @@ pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Resul
         "{} exists and is not a bundle: name another file, or remove it",
         path.display()
     );
-    write_renamed(path, write)
+    let cannot = || format!("cannot write {}", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
+    ensure!(folder.is_dir(), "folder {} does not exist", folder.display());
+    let mut file = tempfile::Builder::new()
+        .prefix(".writing-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .with_context(cannot)?;
+    let value = write(file.as_file_mut())?;
+    file.as_file().sync_all().with_context(cannot)?;
+    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
+    Ok(value)
 }
