@@ -345,11 +345,7 @@ fn committed_blob(repository: &Repository, objects: &mut ObjectReader, path: &Re
         return Ok(None);
     };
     let tree = objects.commit(commit)?.tree;
-    let found = objects.diff_trees_at(None, tree, &[path])?;
-    Ok(found
-        .into_iter()
-        .find_map(|change| change.new)
-        .map(|entry| BlobId(entry.oid)))
+    Ok(objects.entry_at(tree, path)?.map(|entry| BlobId(entry.oid)))
 }
 
 /// Returns the start of a diff, with a mark if lines are missing.

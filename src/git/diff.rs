@@ -43,6 +43,12 @@ impl ObjectReader {
         self.diff_folders(from, to, &|_| true)
     }
 
+    /// Returns the entry at a path of a tree, unless it is a directory.
+    pub fn entry_at(&mut self, tree: TreeId, path: &RepoPath) -> Result<Option<TreeEntry>, ObjectError> {
+        let found = self.diff_trees_at(None, tree, &[path])?;
+        Ok(found.first().and_then(|change| change.new))
+    }
+
     /// Like [`Self::diff_trees`], but compares only `paths`, which must be sorted by bytes. Does not read directories
     /// that contain none of these paths.
     pub fn diff_trees_at(

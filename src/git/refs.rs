@@ -207,10 +207,9 @@ impl Repository {
                 gix::refs::TargetRef::Object(id) => Some(id.to_owned()),
                 gix::refs::TargetRef::Symbolic(_) => unless_damaged(reference.peel_to_id())?.map(gix::Id::detach),
             };
-            let commit = match target.map(|id| (id, commits.get(&id))) {
+            let commit = match target {
+                Some(id) => unless_damaged(as_commit(&local, id, &mut commits))?.flatten(),
                 None => None,
-                Some((_, Some(known))) => *known,
-                Some((id, None)) => unless_damaged(as_commit(&local, id, &mut commits))?.flatten(),
             };
             refs.push(Ref {
                 kind: RefKind::of(name.as_bstr()),

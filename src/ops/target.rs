@@ -385,8 +385,7 @@ impl Targets<'_> {
             return Ok(None);
         };
         let mut reader = self.workspace.repository.reader();
-        let found = reader.diff_trees_at(None, target.tree, &[path])?;
-        Ok(found.first().and_then(|change| change.new).map(Into::into))
+        Ok(reader.entry_at(target.tree, path)?.map(Into::into))
     }
 
     /// Returns an error if the committed file exceeds the size limit for reading.

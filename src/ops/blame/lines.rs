@@ -192,8 +192,7 @@ impl Question<'_> {
         for head in workspace.repository.merge_heads()? {
             let mut reader = workspace.repository.reader();
             let tree = reader.commit(head)?.tree;
-            let found = reader.diff_trees_at(None, tree, &[path])?;
-            let Some(entry) = found.first().and_then(|change| change.new) else {
+            let Some(entry) = reader.entry_at(tree, path)? else {
                 continue;
             };
             let theirs = workspace
