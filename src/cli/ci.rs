@@ -286,12 +286,8 @@ fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
             let absolute = std::path::absolute(path)?;
             let inside = absolute.strip_prefix(root).ok();
             let tracked = inside.map(|path| repository.tracks_here(path.as_os_str().as_encoded_bytes()));
-            let is_tracked = tracked.transpose()?.unwrap_or(false);
-            // Folders that are missing are created.
-            if let Some(folder) = absolute.ancestors().skip(1).find(|folder| folder.exists()) {
-                check_output(workspace, &folder.join(DEFAULT_NAME))?;
-            }
-            (path.to_owned(), is_tracked)
+            check_output(workspace, path)?;
+            (path.to_owned(), tracked.transpose()?.unwrap_or(false))
         }
         None => {
             let folder = root.join(DEFAULT_FOLDER);

@@ -1,22 +1,22 @@
 //! Files outside of the sidecar that a command writes because the user names them.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::error::{Context as _, Result, ensure};
 use super::workspace::Workspace;
+use crate::sidecar::write_atomic;
 
 /// Fails if the path of a file to write leads through a link of the worktree, which may come from the repository and lead
-/// anywhere.
+/// anywhere. Folders of the path may be missing.
 pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
     let absolute = std::path::absolute(typed)?;
-    let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name()) else {
-        return Ok(());
-    };
-    // The writer says what is wrong.
-    let Ok(real) = folder.canonicalize() else {
+    let folders = absolute.ancestors().skip(1);
+    // If none of them exists, the writer says so.
+    let Some((folder, real)) = folders
+        .filter_map(|folder| Some((folder, folder.canonicalize().ok()?)))
+        .next()
+    else {
         return Ok(());
     };
     let canonical = |path: &Path| path.canonicalize().ok();
@@ -29,7 +29,7 @@ pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
         return Ok(());
     };
     let below = folder.strip_prefix(outermost).unwrap_or(Path::new(""));
-    let is_link = fs::symlink_metadata(real.join(name)).is_ok_and(|found| found.is_symlink());
+    let is_link = fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_symlink());
     let repository = &workspace.repository;
     let kept = [repository.git_dir(), repository.common_dir(), workspace.storage.root()];
     let leads_away = !real.starts_with(&root)
@@ -55,32 +55,13 @@ fn below_root(root: PathBuf, below: &Path) -> PathBuf {
     })
 }
 
-/// Writes a temporary file and renames it, so that the file is never incomplete and nothing is written through a link.
-pub(crate) fn write_renamed<T>(path: &Path, write: impl FnOnce(&mut fs::File) -> Result<T>) -> Result<T> {
-    let cannot = || format!("cannot write {}", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
-    ensure!(folder.is_dir(), "folder {} does not exist", folder.display());
-    let mut file = tempfile::Builder::new()
-        .prefix(".writing-")
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .with_context(cannot)?;
-    if let Ok(old) = fs::metadata(path) {
-        file.as_file().set_permissions(old.permissions()).with_context(cannot)?;
-    }
-    let value = write(file.as_file_mut())?;
-    file.as_file().sync_all().with_context(cannot)?;
-    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
-    Ok(value)
-}
-
-/// Writes a whole file like [`write_renamed`], or into a pipe or device.
+/// Writes a whole file atomically, or into a pipe or device.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return fs::write(path, text).with_context(cannot);
-    }
-    write_renamed(path, |file| file.write_all(text.as_bytes()).with_context(cannot))
+    let is_stream = fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let written = if is_stream {
+        fs::write(path, text)
+    } else {
+        std::path::absolute(path).and_then(|path| write_atomic(&path, text.as_bytes()))
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
