@@ -240,7 +240,9 @@ impl Linker<'_> {
             for one in sure.into_iter().chain(possible) {
                 walk.add(one, reach);
             }
-            walk.impact.unfollowed.push((definition, n_unfollowed));
+            if n_unfollowed > 0 {
+                walk.impact.unfollowed.push((definition, n_unfollowed));
+            }
             walk.impact
         });
         Ok(users.collect())

@@ -36,11 +36,12 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(diff: &'a Diff, ask: &'a Ask<'a>) -> Self {
+        let has_symbols = diff.by == DiffBy::Symbol || diff.needs_links() || diff.is_narrow();
         Self {
             ask,
             has_text: diff.by == DiffBy::Text,
-            has_symbols: diff.by == DiffBy::Symbol || diff.needs_links() || diff.is_narrow(),
-            indexed: ask.session.workspace.any_segments(),
+            has_symbols,
+            indexed: has_symbols.then(|| ask.session.workspace.any_segments()).flatten(),
             diff,
             has_diffs: false,
             model: (diff.with.contains(&DiffWith::Drift)).then(|| ask.session.workspace.models.own()),
