@@ -116,6 +116,13 @@ impl Arity {
         }
     }
 
+    /// Like [`Self::new`], of which `n_variadic` take any number of arguments.
+    pub(super) fn variadic(n: usize, n_optional: usize, n_variadic: usize) -> Self {
+        let arity = Self::new(n, n_optional + n_variadic);
+        let most = if n_variadic > 0 { Self::MANY } else { arity.most };
+        Self { most, ..arity }
+    }
+
     /// Returns true if the function can be called with `n` arguments.
     pub(crate) fn takes(self, n: u8) -> bool {
         (self.fewest..=self.most).contains(&n)

@@ -52,7 +52,7 @@ pub use merge::{mergeable, merged, merged_symbols};
 pub use messages::{Messages, MessagesError, is_trailer};
 pub use people::Mailmap;
 pub use plan::{HistoryLimit, Plan, plan};
-pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who};
+pub use record::{Boundary, Change, CommitData, CommitHead, Entry, Origin, PathChange, Who, message_text};
 pub use renames::has_compared_files;
 pub use selection::{MAX_EXPORTED_COMMITS, Selected, select};
 pub use shape::{Shape, has_own_history};

@@ -161,7 +161,7 @@ pub struct CommitHead {
 }
 
 /// Decodes a message. Uses Latin-1 if the commit names that encoding. Otherwise uses UTF-8 and replaces invalid bytes.
-pub(super) fn message_text(bytes: &[u8], encoding: Option<&[u8]>) -> String {
+pub fn message_text(bytes: &[u8], encoding: Option<&[u8]>) -> String {
     let is_latin1 = encoding.is_some_and(|name| {
         let name = name.to_ascii_lowercase();
         [

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::url::Target;
+use super::url::{Target, encoded};
 use crate::model::unprintable::visible;
 use crate::ops::ProvenanceOut;
 
@@ -69,19 +69,19 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                 header {
                     nav aria-label="Repository" {
                         a href=(target.link("tree", &place.revision, "")) { b { (visible(&target.repo)) } }
-                        " " a href=(target.link("review", "", "").trim_end_matches(':')) { "review" }
+                        " " a href=(target.page("review")) { "review" }
                         " " a href=(target.link("life", &place.revision, "")) { "life" }
                         " " a href=(target.link("index", &place.revision, "")) { "index" }
                         " " a href="/" { "all repositories" }
                         " " a href="/-/help" { "help" }
                     }
-                    form action=(target.link("search", &place.revision, "").trim_end_matches(':')) role="search" {
+                    form action=(format!("{}/{}", target.page("search"), encoded(&place.revision, "/"))) role="search" {
                         input type="search" name="q" aria-label="Search" placeholder="search" value=[target.parameter("q")];
                         " " button { "Search" }
                     }
                 }
                 nav.path aria-label="Path" {
-                    a.faint href=(target.link("refs", "", &place.path).trim_end_matches("/:")) aria-label={ "revision " (visible(&place.revision)) } {
+                    a.faint href=(target.link("refs", "", &place.path)) aria-label={ "revision " (visible(&place.revision)) } {
                         (visible(&place.revision))
                     }
                     ": "

@@ -9,7 +9,7 @@ use super::Answer;
 use super::frame;
 use super::pages::{json_of, missing, request, shown};
 use super::sink::rows;
-use super::url::{Target, encoded};
+use super::url::Target;
 use crate::git::{Ref, RefKind};
 use crate::model::count::count;
 use crate::model::unprintable::visible;
@@ -141,15 +141,11 @@ pub(super) fn refs_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         }
     };
     let changes = |one: &Ref| {
-        let link = match one.kind {
-            RefKind::Tag => target.review(&name(one), "HEAD"),
-            _ => target.review("HEAD", &format!(".{}", name(one))),
+        let range = match one.kind {
+            RefKind::Tag => format!("{}..HEAD", name(one)),
+            _ => format!("HEAD...{}", name(one)),
         };
-        if path.is_empty() {
-            link
-        } else {
-            format!("{link}?path={}", encoded(path, ""))
-        }
+        target.review(&range, Some(path).filter(|path| !path.is_empty()))
     };
     let body = html! {
         p {

@@ -13,6 +13,7 @@ use super::review::{LinkBase, review_body};
 use super::sink::rows;
 use super::url::Target;
 use super::{Answer, file};
+use crate::history::message_text;
 use crate::model::unprintable::visible;
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
@@ -451,9 +452,10 @@ fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         (commit)
         (body)
         (ends_form(&newer, &page.facts))
-        @if target.parameter("n").is_none() && n_rows >= MAX_REVIEWED { p { a href=(format!("{}?n=0", newer.review(&old, &new))) { "show all" } } }
+        @if target.parameter("n").is_none() && n_rows >= MAX_REVIEWED { p { a href=(target.with_all()) { "show all" } } }
     };
-    let permanent = Some(newer.review(&old, &new)).filter(|link| !link.contains("WORKTREE") && !link.contains("INDEX"));
+    let permanent = Some(newer.review(&format!("{old}..{new}"), target.parameter("path")))
+        .filter(|link| !link.contains("WORKTREE") && !link.contains("INDEX"));
     let content = Content {
         title,
         body,
@@ -470,21 +472,22 @@ fn commit_header(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Markup> {
         return Ok(html! {});
     };
     let info = workspace.repository.reader().commit(commit)?;
-    let text = |bytes: &[u8]| visible(&String::from_utf8_lossy(bytes)).into_owned();
-    let message = info.message.trim_ascii_end();
+    let encoding = info.encoding.as_ref().map(|name| name.as_slice());
+    let message = message_text(&info.message, encoding);
+    let author = message_text(&info.author.name, encoding);
     Ok(html! {
         p.faint {
-            (text(&info.author.name)) ", " (day(&timestamp(info.author.time, info.author.utc_offset)))
+            (visible(&author)) ", " (day(&timestamp(info.author.time, info.author.utc_offset)))
             @for parent in &info.parents { " · " a href=(target.commit(&parent.to_string())) { "parent " (parent.to_string()[..10]) } }
         }
-        pre tabindex="0" { @for line in message.split(|byte| *byte == b'\n') { (text(line)) "\n" } }
+        pre tabindex="0" { @for line in message.trim_end().lines() { (visible(line)) "\n" } }
     })
 }
 
 /// A form for the review of other states.
 fn ends_form(target: &Target, facts: &ReviewFacts) -> Markup {
     html! {
-        form action=(target.link("review", "", "").trim_end_matches(':')) {
+        form action=(target.page("review")) {
             label { "from " input name="from" value=(visible(&facts.from.reference)); }
             label { " to " input name="to" value=(visible(&facts.to.reference)); }
             label { " path " input name="path" value=[target.parameter("path")]; }

@@ -11,7 +11,7 @@ pub(super) struct Html<'a> {
     target: &'a Target,
     text: String,
     line: String,
-    /// The path that the current line begins with.
+    /// The path that the current line begins with; in an outline, the last path.
     path: Option<String>,
 }
 
@@ -32,10 +32,10 @@ impl<'a> Html<'a> {
         (!name.is_empty() && name.chars().all(is_name)).then(|| self.target.definition(&format!("{path}#{name}")))
     }
 
-    /// Returns true for the number of a line of the file that an outline is of.
-    fn is_line_of_file(&self, text: &str) -> bool {
-        let is_number = !text.is_empty() && text.trim().bytes().all(|byte| byte.is_ascii_digit());
-        is_number && self.target.page == "outline" && self.target.place.path.contains('.')
+    /// Returns the link of a line number in an outline, behind the path of its file.
+    fn link_of_line(&self, text: &str) -> Option<String> {
+        let path = self.path.as_ref().filter(|_| self.target.page == "outline")?;
+        Some(self.target.file(path, text.trim().parse().ok()?))
     }
 }
 
@@ -76,11 +76,11 @@ impl Sink for Html<'_> {
                 Some(link) => html! { a href=(link) { b { (shown) } } },
                 None => html! { b { (shown) } },
             },
-            Style::Fact if self.is_line_of_file(text) => {
-                html! { a.faint href=(self.target.file(&self.target.place.path, text.trim().parse().unwrap_or_default())) { (shown) } }
-            }
             Style::Commit => html! { a href=(self.target.commit(text.trim_start_matches('^'))) { (shown) } },
-            Style::Fact => html! { span.faint { (shown) } },
+            Style::Fact => match self.link_of_line(text) {
+                Some(link) => html! { a.faint href=(link) { (shown) } },
+                None => html! { span.faint { (shown) } },
+            },
             Style::Added => html! { span.add { (shown) } },
             Style::Removed => html! { span.del { (shown) } },
             Style::Match => html! { mark { (shown) } },
@@ -90,7 +90,7 @@ impl Sink for Html<'_> {
 
     fn end(&mut self) {
         let line = std::mem::take(&mut self.line);
-        self.path = None;
+        self.path.take_if(|_| self.target.page != "outline");
         html! { div.line { (PreEscaped(line)) } }.render_to(&mut self.text);
     }
 }

@@ -74,19 +74,23 @@ impl Target {
         )
     }
 
-    /// Returns the link to the review of the changes between two states.
-    pub(super) fn review(&self, old: &str, new: &str) -> String {
-        format!(
-            "/{}/-/review/{}..{}",
-            encoded(&self.repo, ""),
-            encoded(old, "/"),
-            encoded(new, "/")
-        )
+    /// Returns the link to another page of the repository, about the files on disk.
+    pub(super) fn page(&self, page: &str) -> String {
+        format!("/{}/-/{page}", encoded(&self.repo, ""))
+    }
+
+    /// Returns the link to the review of a range such as `A..B`, of all files or those below a path.
+    pub(super) fn review(&self, range: &str, path: Option<&str>) -> String {
+        let link = format!("{}/{}", self.page("review"), encoded(range, "/"));
+        match path {
+            Some(path) => format!("{link}?path={}", encoded(path, "")),
+            None => link,
+        }
     }
 
     /// Returns the link to what a commit changed.
     pub(super) fn commit(&self, id: &str) -> String {
-        self.review(&format!("{id}^"), id)
+        self.review(&format!("{id}^..{id}"), None)
     }
 
     /// Returns the link to a line of a file at the revision of this page.
@@ -126,7 +130,7 @@ impl Target {
     /// Returns the link to this page at another revision.
     pub(super) fn at(&self, revision: &str) -> String {
         let link = match self.place.path.as_str() {
-            "" if self.page == "search" => format!("/{}/-/search/{}", encoded(&self.repo, ""), encoded(revision, "/")),
+            "" if self.page == "search" => format!("{}/{}", self.page("search"), encoded(revision, "/")),
             path => self.link(&self.page, revision, path),
         };
         let parameters = self.parameters.iter();

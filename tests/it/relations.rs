@@ -253,22 +253,20 @@ fn a_deleted_folder_that_equals_another_one_is_missed_nowhere() {
 }
 
 #[test]
-fn methods_in_blocks_of_several_files_are_found() {
+fn a_call_can_mean_methods_in_blocks_of_two_files() {
     let repo = TestRepo::empty();
     repo.write("Cargo.toml", "[package]\nname = \"shop\"\n");
+    repo.write("src/lib.rs", "mod a;\nmod z;\n");
     repo.write(
-        "src/lib.rs",
-        "#[cfg(unix)]\nmod a;\n#[cfg(windows)]\nmod b;\npub struct Store;\npub fn go(store: &Store) {\n    store.open();\n}\n",
+        "src/a.rs",
+        "use crate::z::Ctx;\n\nimpl outside::Like for Ctx {\n    fn get(&self) {\n        self.get()\n    }\n}\n",
     );
-    let block = "impl crate::Store {\n    pub fn open(&self) {}\n}\n";
-    repo.write("src/a.rs", block);
-    let many: String = (0..50).map(|n| format!("fn f{n}() {{}}\n")).collect();
-    repo.write("src/b.rs", format!("{many}{block}"));
+    // The block here has a number that the other file does not have.
+    let many: String = (0..60).map(|n| format!("fn f{n}() {{}}\n")).collect();
+    let block = "pub struct Ctx;\nimpl Ctx {\n    pub fn get(&self) {}\n}\n";
+    repo.write("src/z.rs", many + block);
     repo.commit("start");
-    for file in ["a", "b"] {
-        let target = format!("src/{file}.rs#Store.open");
-        let callers = call_in(repo.root(), &["graph", "callers", &target, "--candidates"], b"");
-        let callers = callers.expect(0).text();
-        assert!(callers.contains("src/lib.rs:7"), "{callers}");
-    }
+    let callers = call_in(repo.root(), &["graph", "callers", "src/z.rs#Ctx.get"], b"");
+    let callers = callers.expect(0).text();
+    assert!(callers.contains("src/a.rs:5 self call"), "{callers}");
 }

@@ -122,8 +122,7 @@ pub(super) fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
     list.retain(|parameter| parameter.kind() != "comment" && cx.text(*parameter) != "void");
     let is_of_kind = |kind: &'static str| list.iter().filter(move |parameter| parameter.kind().starts_with(kind));
     let (n_optional, n_variadic) = (is_of_kind("optional_parameter").count(), is_of_kind("variadic_parameter").count());
-    let arity = Arity::new(list.len(), n_optional + n_variadic);
-    Some(if n_variadic > 0 { Arity { most: Arity::MANY, ..arity } } else { arity })
+    Some(Arity::variadic(list.len(), n_optional, n_variadic))
 }
 
 /// Returns the name in `FNAME(first)(void)`, which a macro declares: its last argument. A function cannot return a

@@ -138,15 +138,11 @@ fn head_arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
         let mut cursor = parameter.walk();
         parameter.children(&mut cursor).any(|child| child.kind() == "=")
     };
-    let is_variadic = |parameter: Node<'t>| {
-        child_of_kind(parameter, "modifiers").is_some_and(|modifiers| cx.text(modifiers).contains("vararg"))
+    let is_variadic = |parameter: &Node<'t>| {
+        child_of_kind(*parameter, "modifiers").is_some_and(|modifiers| cx.text(modifiers).contains("vararg"))
     };
-    let (n, n_optional) = (parameters().count(), parameters().filter(has_default).count());
-    Some(if parameters().any(is_variadic) {
-        Arity { most: Arity::MANY, ..Arity::new(n, n_optional + 1) }
-    } else {
-        Arity::new(n, n_optional)
-    })
+    let (n_optional, n_variadic) = (parameters().filter(has_default).count(), parameters().filter(is_variadic).count());
+    Some(Arity::variadic(parameters().count(), n_optional, n_variadic))
 }
 
 /// Adds the result of a function, whose type is behind its parameters.

@@ -132,8 +132,7 @@ fn arity<'t>(cx: &Cx<'_, 't>, node: Node<'t>) -> Option<Arity> {
         field(**parameter, "type").is_some_and(|declared| declared.kind() == "repeated_parameter_type")
     };
     let n_repeated = parameters.iter().filter(is_repeated).count();
-    let arity = Arity::new(parameters.len(), n_optional + n_repeated);
-    Some(if n_repeated > 0 { Arity { most: Arity::MANY, ..arity } } else { arity })
+    Some(Arity::variadic(parameters.len(), n_optional, n_repeated))
 }
 
 /// Finds the name of an anonymous class: `new Visitor`.

@@ -41,15 +41,7 @@ pub(super) fn parameters_in(cx: &Cx<'_, '_>, list: Node<'_>) -> Arity {
             _ => {}
         }
     }
-    let arity = Arity::new(n, n_optional + usize::from(is_variadic));
-    if is_variadic {
-        Arity {
-            most: Arity::MANY,
-            ..arity
-        }
-    } else {
-        arity
-    }
+    Arity::variadic(n, n_optional, usize::from(is_variadic))
 }
 
 /// Returns the first child whose kind ends with `_type`.

@@ -225,72 +225,65 @@ impl Subject<'_> {
     /// Returns true if a place is in the name of an example of Go, which says what it shows: `func ExampleRoute_Path()`.
     pub(super) fn is_in_example(&self, bytes: &[u8], at: usize) -> bool {
         let line = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
-        let outer = self
-            .linker
-            .type_around(self.of)
-            .and_then(|of| self.linker.definition(of));
-        let outer = self.definition.qualifier.clone().or(outer.map(|outer| outer.name));
-        let before = format!("func Example{}", outer.map_or_else(String::new, |outer| outer + "_"));
+        let before = format!(
+            "func Example{}",
+            self.type_name().map_or_else(String::new, |outer| outer + "_")
+        );
         let after = bytes.get(at + self.definition.name.len());
         &bytes[line..at] == before.as_bytes() && matches!(after, Some(b'(' | b'_'))
     }
 
     /// Returns the places of Go that may need the name of an exported member: `_ other.Handler = (*Type)(nil)`, the import of
     /// a package that finds fields by their names, and a method of a standard interface.
-    pub(super) fn bases_of_go(&self, question: &Question<'_>) -> Result<Vec<(FileId, Vec<u8>, Place)>> {
-        let definition = &self.definition;
-        if self.language != "go" || !self.is_member || !definition.name.starts_with(char::is_uppercase) {
-            return Ok(Vec::new());
-        }
-        let folder = |file: FileId| {
-            let path = self.view.file(file).path;
-            path.rsplitn(2, |byte| *byte == b'/')
-                .nth(1)
-                .unwrap_or_default()
-                .to_vec()
-        };
-        let own = folder(self.of.file);
-        let outer = self
-            .linker
-            .type_around(self.of)
-            .and_then(|of| self.linker.definition(of));
-        let Some(of) = definition.qualifier.clone().or(outer.map(|outer| outer.name)) else {
-            return Ok(Vec::new());
-        };
-        let tag = match question.sources().reader().read(self.of.file)? {
-            Source::Bytes(bytes) => {
-                let line = text(&bytes, definition.name_range.end, bytes.len() as u32);
-                line.lines().next().unwrap_or_default().to_owned()
-            }
-            _ => String::new(),
+    pub(super) fn bases_of_go(&self, question: &Question<'_>) -> Result<Vec<(FileId, ByteRange)>> {
+        let (definition, mut found) = (&self.definition, Vec::new());
+        let is_exported = self.is_member && definition.name.starts_with(char::is_uppercase);
+        let Some(of) = self.type_name().filter(|_| self.language == "go" && is_exported) else {
+            return Ok(found);
         };
         let is_field = definition.kind == DefinitionKind::Field;
-        let is_standard = !is_field && OF_GO_INTERFACES.contains(&definition.name.as_str());
-        let mut found = Vec::new();
-        let files = self.view.files().map(|(file, _)| file);
-        for file in files.filter(|file| self.linker.is_like(*file, self.of.file) && folder(*file) == own) {
+        if !is_field && OF_GO_INTERFACES.contains(&definition.name.as_str()) {
+            found.push((self.of.file, definition.name_range));
+        }
+        let tag = match question.sources().reader().read(self.of.file)? {
+            Source::Bytes(bytes) => text(&bytes, definition.name_range.end, bytes.len() as u32).into_owned(),
+            _ => String::new(),
+        };
+        let tag = tag.lines().next().unwrap_or_default();
+        let needs = |line: &str| {
+            if is_field {
+                needs_name(line, tag)
+            } else {
+                is_assertion(line, &of)
+            }
+        };
+        for file in self.files_beside() {
             let Source::Bytes(bytes) = question.sources().reader().read(file)? else {
                 continue;
             };
             let mut start = 0;
-            let mut places = Vec::new();
             for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-                let shown = String::from_utf8_lossy(line);
-                if !is_field && is_assertion(&shown, &of) || is_field && needs_name(&shown, &tag) {
-                    places.push(ByteRange::new(start, start + line.trim_ascii_end().len() as u32));
+                if needs(&String::from_utf8_lossy(line)) {
+                    let end = start + line.trim_ascii_end().len() as u32;
+                    found.push((file, ByteRange::new(start, end)));
                 }
                 start += line.len() as u32;
             }
-            if is_standard && file == self.of.file {
-                places.push(definition.name_range);
-            }
-            found.extend(
-                places
-                    .into_iter()
-                    .map(|range| (file, bytes.clone(), Place::base(file, range))),
-            );
         }
         Ok(found)
+    }
+
+    /// Returns the files of the language in the folder of the definition.
+    fn files_beside(&self) -> impl Iterator<Item = FileId> {
+        let folder = |file: FileId| self.view.file(file).path.rsplitn(2, |byte| *byte == b'/').nth(1);
+        let files = self.view.files().map(|(file, _)| file);
+        files.filter(move |file| self.linker.is_like(*file, self.of.file) && folder(*file) == folder(self.of.file))
+    }
+
+    /// Returns the name of the type that the definition is a member of.
+    fn type_name(&self) -> Option<String> {
+        let outer = || self.linker.definition(self.linker.type_around(self.of)?);
+        self.definition.qualifier.clone().or_else(|| Some(outer()?.name))
     }
 
     /// Returns true for the key in `const { name: other } = module` if it is not resolved.

@@ -112,14 +112,8 @@ impl<'a> Plan<'a> {
         if self.subject.is_hidden(self.own_bytes()) {
             return Ok(());
         }
-        for (file, bytes, place) in self.subject.bases_of_go(self.question)? {
-            self.files.entry(file).or_insert(PlannedFile {
-                bytes,
-                changed: Vec::new(),
-            });
-            self.candidates.push(place);
-        }
-        for (file, range) in self.subject.outside.clone() {
+        let bases = self.subject.bases_of_go(self.question)?;
+        for (file, range) in self.subject.outside.clone().into_iter().chain(bases) {
             let Source::Bytes(bytes) = self.question.sources().reader().read(file)? else {
                 continue;
             };
