@@ -13,7 +13,7 @@ use super::render::{Output, sanitize};
 use super::{Found, INTERRUPTED};
 use crate::config::Overrides;
 use crate::ops::{Ask, Common, Detail, Op, PlainText, Row, Search};
-use crate::session::{CallCtx, Freshness, Result, Session, Visibility, Workspace};
+use crate::session::{CallCtx, Freshness, OpensAny, Result, Session, Visibility, Workspace};
 use crate::setup::advice::{Event, MAX_INPUT_BYTES, Occasion};
 
 /// Time for a note with results, from reading the input. An unoptimised program is slow.
@@ -110,6 +110,7 @@ fn search(session: &Session, words: &str) -> Result<Option<String>> {
     let ask = Ask {
         session,
         call: CallCtx::unlimited(progress.ctx()),
+        opens: &OpensAny,
         common: Common {
             reference: "WORKTREE".to_owned(),
             limit: Some(RESULTS),

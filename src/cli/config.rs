@@ -8,7 +8,7 @@ use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{
-    Config, Entry, Environment, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust, unset,
+    Config, Entry, Environment, NAMED, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust, unset,
     untrusted_key,
 };
 use crate::git::Repository;
@@ -26,7 +26,7 @@ struct ConfigOut {
 /// A setting with its value and origin.
 #[derive(Debug, Serialize)]
 pub(super) struct SettingOut {
-    key: &'static str,
+    key: String,
     value: String,
     origin: String,
     help: &'static str,
@@ -96,7 +96,7 @@ fn list(results: Vec<SettingOut>, workspace: &Workspace, with_help: bool, output
         return Ok(Found::Something);
     }
     for setting in &results {
-        let name = output.styled(STRONG, setting.key);
+        let name = output.styled(STRONG, &setting.key);
         let origin = output.name(FAINT, &format!("({})", setting.origin));
         output.line(&format!("{name} = {} {origin}", one_line(&setting.value)))?;
         if with_help {
@@ -108,11 +108,8 @@ fn list(results: Vec<SettingOut>, workspace: &Workspace, with_help: bool, output
 
 /// Sets a key to a value, or removes it.
 fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, output: &mut Output) -> Result<Found> {
-    let setting = SettingInfo::of(key).ok_or_else(|| unknown_key(key))?;
-    let change = Change {
-        key: setting.key,
-        value,
-    };
+    SettingInfo::of(key).ok_or_else(|| unknown_key(key))?;
+    let change = Change { key, value };
     let opened = || Ok(Workspace::open(&global.repo, &Overrides::default())?.config.entries());
     if is_users {
         let path = Environment::read()
@@ -156,7 +153,7 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
 }
 
 struct Change<'a> {
-    key: &'static str,
+    key: &'a str,
     value: Option<&'a str>,
 }
 
@@ -234,7 +231,7 @@ fn file(workspace: &Workspace) -> std::path::PathBuf {
 }
 
 fn unknown_key(key: &str) -> OpError {
-    let near = nearest(key, SETTINGS.iter().map(|setting| setting.key));
+    let near = nearest(key, SETTINGS.iter().chain(NAMED).map(|setting| setting.key));
     OpError::new(
         format!("unknown setting {key:?}"),
         if near.is_empty() {

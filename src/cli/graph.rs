@@ -15,7 +15,7 @@ use crate::link::{Link, Linker};
 use crate::model::unprintable::json as json_text;
 use crate::ops::{About, Ask, Common, Graph, Question};
 use crate::query::{Source, Sources};
-use crate::session::{CallCtx, OpError, Result, Session, Workspace};
+use crate::session::{CallCtx, OpError, OpensAny, Result, Session, Workspace};
 use crate::snapshot::FileId;
 
 /// Number of files whose links are held in memory at once.
@@ -30,6 +30,7 @@ pub(super) fn run(workspace: Workspace, global: &Global, args: &Paged<Graph>, ou
     let ask = Ask {
         session: &session,
         call: CallCtx::unlimited(progress.ctx()),
+        opens: &OpensAny,
         common: Common {
             reference: global.reference.clone(),
             question: "graph export".to_owned(),

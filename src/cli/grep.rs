@@ -16,7 +16,7 @@ use crate::ops::{About, Ask, Common, FileSelection, ProvenanceOut, Question, on_
 use crate::query::{
     FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, Pattern, PatternOptions, grep,
 };
-use crate::session::{CallCtx, Edits, OpError, Result, Session, Workspace};
+use crate::session::{CallCtx, Edits, OpError, OpensAny, Result, Session, Workspace};
 use crate::snapshot::{FileId, View};
 
 /// Maximum number of unreadable files listed by name.
@@ -188,6 +188,7 @@ fn ask<'a>(session: &'a Session, progress: &'a CliProgress, global: &Global, arg
     Ask {
         session,
         call: CallCtx::unlimited(progress.ctx()),
+        opens: &OpensAny,
         common: Common {
             reference: global.reference.clone(),
             cursor: args.page.cursor.clone(),

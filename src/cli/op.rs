@@ -10,7 +10,7 @@ use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, MATCH, Output, REMOVED, STRONG, one_line, sanitize};
 use crate::model::typed;
 use crate::ops::{Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style, on_disk, seen_from};
-use crate::session::{CallCtx, OpError, Result, Session, Workspace};
+use crate::session::{CallCtx, OpError, OpensAny, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
 const ID_DIGITS: usize = 10;
@@ -65,6 +65,7 @@ pub(super) fn answer<O: Op, T>(
     let ask = Ask {
         session: &session,
         call: CallCtx::unlimited(progress.ctx()),
+        opens: &OpensAny,
         common: Common {
             reference: global.reference.clone(),
             limit: page.limit,

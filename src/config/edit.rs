@@ -127,7 +127,7 @@ mod tests {
         let (settings, _) = file::read(&path).unwrap().unwrap();
         let mut found: Vec<_> = settings
             .iter()
-            .map(|(setting, text)| (setting.key, text.to_str().unwrap()))
+            .map(|(_, key, text)| (key.as_str(), text.to_str().unwrap()))
             .collect();
         found.sort_unstable();
         assert_eq!(

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 use super::lines::line_number;
-use super::settings::{SETTINGS, SettingInfo};
+use super::settings::{NAMED, SETTINGS, SettingInfo};
 use crate::sidecar::Owners;
 
 /// Maximum size of a settings file. Real ones are much smaller.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The settings in a file, with their values as text.
-pub(super) type Settings = Vec<(&'static SettingInfo, OsString)>;
+/// The settings in a file: rows of the table, keys, and values as text.
+pub(super) type Settings = Vec<(&'static SettingInfo, String, OsString)>;
 
 /// An error from reading a settings file.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Result<Settings, String> {
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     let mut settings = Vec::new();
     for (section, values) in sections {
-        if !SETTINGS.iter().any(|setting| setting.section() == section) {
+        if !SETTINGS.iter().chain(NAMED).any(|setting| setting.section() == section) {
             return Err(format!("unknown section [{section}]"));
         }
         for (name, value) in values {
@@ -127,7 +127,7 @@ fn parse(text: &str) -> Result<Settings, String> {
             let text = setting
                 .text_of(value.get_ref())
                 .map_err(|error| at_line(error.to_string()))?;
-            settings.push((setting, text));
+            settings.push((setting, key, text));
         }
     }
     Ok(settings)
@@ -142,7 +142,7 @@ mod tests {
     fn unknown_keys_and_wrong_types_are_errors() {
         let settings = parse("[index]\nmax_blob_bytes = 0x1_0").unwrap();
         assert_eq!(
-            (settings[0].0.key, &*settings[0].1),
+            (settings[0].1.as_str(), &*settings[0].2),
             ("index.max_blob_bytes", "16".as_ref())
         );
         for (text, message) in [

@@ -10,6 +10,7 @@ mod edit;
 mod env;
 mod file;
 pub(crate) mod lines;
+mod links;
 mod options;
 mod resolve;
 mod server;
@@ -21,10 +22,11 @@ mod value;
 pub use edit::{EditError, set, unset};
 pub use env::{Environment, TerminalVariables, unknown_variables, variables};
 pub use file::FileError;
+pub use links::{Link, Links, UnknownLink};
 pub use resolve::{ConfigError, Origin, Overrides, RepositoryFiles, Setting};
 pub use settings::{
-    Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, QdrantConfig, RerankConfig,
-    SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
+    Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, NAMED, QdrantConfig,
+    RerankConfig, SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
 };
 pub use trust::{is_trusted, trust, untrusted_key};
 pub use value::{CommandLine, CommandTimeout};

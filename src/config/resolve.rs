@@ -1,5 +1,6 @@
 //! Resolves each setting to one value and the origin of that value.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use crate::remote::EndpointError;
 
 use super::env::Environment;
 use super::file::{self, FileError, Settings};
-use super::settings::{Config, InvalidValue, SETTINGS, Scope};
+use super::settings::{Config, InvalidValue, NAMED, SETTINGS, Scope, SettingInfo};
 use super::trust::Trusted;
 use super::value::Value;
 
@@ -99,7 +100,7 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
         /// The key.
-        key: &'static str,
+        key: String,
     },
     /// A `.codescout/config.toml` names a server, a key or a root, but is not recorded as written by this user.
     #[error("{} sets {key} and is not recorded as written by this user", .path.display())]
@@ -107,7 +108,7 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
         /// The key.
-        key: &'static str,
+        key: String,
     },
     /// The file cannot be recorded as written by this user.
     #[error("cannot record that {} is this user's", .path.display())]
@@ -158,32 +159,32 @@ impl Config {
 }
 
 /// The values of settings as text, with their origins. If a key occurs several times, its first value is used.
-pub(super) struct Sources(Vec<(&'static str, OsString, Origin)>);
+pub(super) struct Sources(Vec<(String, OsString, Origin)>);
 
 impl Sources {
     fn read(overrides: &Overrides, environment: &Environment, files: &RepositoryFiles) -> Result<Self, ConfigError> {
         let mut sources = Vec::new();
         if let Some(limit) = overrides.limit {
-            sources.push(("search.limit", limit.to_string().into(), Origin::Flag("--limit")));
+            sources.push((
+                "search.limit".to_owned(),
+                limit.to_string().into(),
+                Origin::Flag("--limit"),
+            ));
         }
         for setting in SETTINGS {
             if let Some((name, value)) = setting.variable.and_then(|name| environment.setting(name)) {
-                sources.push((setting.key, value.clone(), Origin::Environment(name)));
+                sources.push((setting.key.to_owned(), value.clone(), Origin::Environment(name)));
             }
         }
         for (path, settings) in layers(environment, files)? {
             let origin = Origin::File(path);
-            sources.extend(
-                settings
-                    .into_iter()
-                    .map(|(setting, text)| (setting.key, text, origin.clone())),
-            );
+            sources.extend(settings.into_iter().map(|(_, key, text)| (key, text, origin.clone())));
         }
         Ok(Self(sources))
     }
 
     pub(super) fn setting<T: Value>(&self, key: &'static str, default: T) -> Result<Setting<T>, ConfigError> {
-        let (value, origin) = match self.0.iter().find(|(known, _, _)| *known == key) {
+        let (value, origin) = match self.0.iter().find(|(known, _, _)| known == key) {
             None => (default, Origin::Default),
             Some((_, text, origin)) => match T::parse(text) {
                 Some(value) => (value, origin.clone()),
@@ -199,6 +200,18 @@ impl Sources {
             },
         };
         Ok(Setting { key, value, origin })
+    }
+
+    /// Returns the values of a section in which the user chooses the names, by name.
+    pub(super) fn named(&self, section: &str) -> BTreeMap<String, (String, Origin)> {
+        let mut found = BTreeMap::new();
+        for (key, text, origin) in &self.0 {
+            if let Some((_, name)) = key.split_once('.').filter(|(of, _)| *of == section) {
+                let value = || (text.to_string_lossy().into_owned(), origin.clone());
+                found.entry(name.to_owned()).or_insert_with(value);
+            }
+        }
+        found
     }
 }
 
@@ -248,10 +261,10 @@ fn passed_over(path: &Path) {
 }
 
 /// Returns the first key in a file, in the order of the table, whose scope `is_wanted` selects.
-pub(super) fn first_key(settings: &Settings, is_wanted: impl Fn(Scope) -> bool) -> Option<&'static str> {
-    let is_set = |key: &str| settings.iter().any(|(setting, _)| setting.key == key);
-    let found = SETTINGS.iter().find(|row| is_wanted(row.scope) && is_set(row.key));
-    found.map(|row| row.key)
+pub(super) fn first_key(settings: &Settings, is_wanted: impl Fn(Scope) -> bool) -> Option<String> {
+    let mut rows = SETTINGS.iter().chain(NAMED).filter(|row| is_wanted(row.scope));
+    let key_of = |row: &SettingInfo| settings.iter().find(|(setting, _, _)| setting.key == row.key);
+    rows.find_map(key_of).map(|(_, key, _)| key.clone())
 }
 
 #[cfg(test)]
@@ -338,6 +351,8 @@ mod tests {
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
             "[run]\ntest = 'touch /tmp/evil'",
+            "[linked]\nsdk = '/srv/other'",
+            "[scopes]\nall = 'sdk'",
         ] {
             std::fs::write(&repository, text).unwrap();
             let files = RepositoryFiles {
@@ -372,6 +387,7 @@ mod tests {
             "[qdrant]\nproxy = 'http://evil.example'",
             "[serve]\nroots = '/'",
             "[run]\ntest = 'touch /tmp/evil'",
+            "[linked]\nsdk = '/srv/other'",
         ] {
             std::fs::write(&machine, format!("{text}\n[search]\nlimit = 3\n")).unwrap();
             assert!(

@@ -10,8 +10,11 @@ use std::time::Duration;
 
 use crate::remote::{Compression, EmbeddingApi, Encoding, RerankApi};
 
+use super::links::Links;
 use super::resolve::{ConfigError, Origin, Setting, Sources};
 use super::value::{AbsolutePath, Address, CommandLine, CommandTimeout, Consistency, Kind, Prefix, Since, Value};
+
+const MAX_NAME_BYTES: usize = 64;
 
 /// Determines which settings files may set a key. The environment and the user's own file may set every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +51,7 @@ pub struct SettingInfo {
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The key, such as `search.limit`.
-    pub key: &'static str,
+    pub key: String,
     /// The value, or a text that describes the missing value.
     pub value: String,
     /// The origin of the value.
@@ -70,9 +73,14 @@ pub struct InvalidValue {
 }
 
 impl SettingInfo {
-    /// Returns the row of a key.
+    /// Returns the row of a key. All names of a section of [`NAMED`] have one row.
     pub fn of(key: &str) -> Option<&'static Self> {
-        SETTINGS.iter().find(|setting| setting.key == key)
+        let is_row = |setting: &&Self| match key.split_once('.') {
+            Some((section, name)) => section == setting.section() && is_name(name),
+            None => false,
+        };
+        let known = SETTINGS.iter().find(|setting| setting.key == key);
+        known.or_else(|| NAMED.iter().find(is_row))
     }
 
     /// Returns the part of the key before the dot.
@@ -155,6 +163,8 @@ macro_rules! settings {
         #[derive(Clone, Debug)]
         pub struct Config {
             $($(#[$about])* pub $section: $type,)+
+            /// Other repositories.
+            pub links: Links,
         }
 
         /// All settings, in the order in which they are listed.
@@ -176,14 +186,17 @@ macro_rules! settings {
                             $default,
                         )?,)+
                     },)+
+                    links: Links::of(sources),
                 })
             }
 
             /// Returns all settings for display, in the order of [`SETTINGS`].
             pub fn entries(&self) -> Vec<Entry> {
-                vec![$($(
+                let mut entries = vec![$($(
                     entry(&self.$section.$name, $help, settings!(@unset $($unset)?)),
-                )+)+]
+                )+)+];
+                entries.extend(self.links.entries());
+                entries
             }
         }
     };
@@ -193,9 +206,31 @@ macro_rules! settings {
     (@unset $value:literal) => { $value };
 }
 
+/// The sections in which the user chooses the names, by a row each.
+pub const NAMED: &[SettingInfo] = &[
+    SettingInfo::new::<PathBuf>(
+        "linked.NAME",
+        "A repository for --linked: PATH or PATH#REF, relative to this repository",
+        Scope::User,
+        None,
+    ),
+    SettingInfo::new::<String>(
+        "scopes.NAME",
+        "Names for --linked=NAME, separated by commas",
+        Scope::User,
+        None,
+    ),
+];
+
+/// Returns true for a name that the user can choose.
+fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    name.len() <= MAX_NAME_BYTES && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part)
+}
+
 fn entry<T: Value>(setting: &Setting<T>, help: &'static str, unset: &str) -> Entry {
     Entry {
-        key: setting.key,
+        key: setting.key.to_owned(),
         value: setting.value.shown(unset),
         origin: setting.origin.clone(),
         help: help.trim_ascii_start(),

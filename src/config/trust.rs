@@ -58,7 +58,7 @@ fn hash_of(text: &str) -> String {
 
 /// Returns the first key of the file at `path` that requires trust, if the file is not recorded. Returns `None` if the
 /// file may be used.
-pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<&'static str>, ConfigError> {
+pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<String>, ConfigError> {
     let Some((settings, text)) = file::read(path)? else {
         return Ok(None);
     };

@@ -1,7 +1,10 @@
 //! The open segments of a sidecar. Finds blobs and documents by number or key.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+
+use blake3::Hasher;
 
 use crate::artifact::{ArtifactFile, ArtifactKey};
 use crate::embed::ProfileId;
@@ -35,6 +38,8 @@ pub struct Segment {
     pub sparse: Option<SparseFile>,
     /// True if the segment exists only in the memory of this process.
     pub is_in_memory: bool,
+    /// For each document number in the artifacts, the number in [`Segments::joined`] indexes. `None` if they are equal.
+    numbers: Option<Arc<[u32]>>,
 }
 
 /// The segments of an index, ordered by number. Immutable and cheap to clone.
@@ -96,6 +101,7 @@ impl Segment {
             added: None,
             sparse: None,
             is_in_memory: false,
+            numbers: None,
         };
         segment.check(entry.n_blobs, entry.n_docs)?;
         Ok(segment)
@@ -123,9 +129,19 @@ impl Segment {
             added: None,
             sparse: None,
             is_in_memory: true,
+            numbers: None,
         };
         segment.check(segment.artifacts.n_blobs(), segment.lexical.n_docs())?;
         Ok(segment)
+    }
+
+    /// Returns the document numbers of a blob's chunks, in order.
+    pub fn docs(&self, blob: u32) -> impl Iterator<Item = u32> + '_ {
+        let number = |doc: u32| match &self.numbers {
+            Some(numbers) => numbers.get(doc as usize).copied().unwrap_or(u32::MAX),
+            None => doc,
+        };
+        self.artifacts.docs(blob).map(number)
     }
 
     /// Returns the rows of `profile` if [`Segments::with_added`] has opened them.
@@ -333,6 +349,34 @@ impl Segments {
             epoch: self.epoch,
             graphs: Arc::clone(&self.graphs),
         }
+    }
+
+    /// Joins the indexes of several repositories. The numbers of each follow those of the ones before it. A document that
+    /// several of them contain has the number that it has in the first of these.
+    pub fn joined(parts: &[&Self]) -> Self {
+        let (mut known, mut epochs) = (HashMap::new(), Hasher::new());
+        let mut joined = Self::default();
+        for part in parts {
+            let (base_blob, base_doc) = (joined.n_blobs(), joined.n_docs());
+            let mut numbers = Vec::with_capacity(part.n_docs() as usize);
+            for segment in part.iter() {
+                let keys = (0..segment.lexical.n_docs()).map(|doc| segment.lexical.key(doc));
+                for (key, doc) in keys.zip(base_doc + segment.base_doc..) {
+                    numbers.push(*known.entry(key).or_insert(doc));
+                }
+            }
+            let numbers: Arc<[u32]> = numbers.into();
+            let moved = part.iter().map(|segment| Segment {
+                base_blob: base_blob + segment.base_blob,
+                base_doc: base_doc + segment.base_doc,
+                numbers: Some(Arc::clone(&numbers)),
+                ..segment.clone()
+            });
+            Arc::make_mut(&mut joined.list).extend(moved.map(Arc::new));
+            epochs.update(&part.epoch);
+        }
+        joined.epoch.copy_from_slice(&epochs.finalize().as_bytes()[..16]);
+        joined
     }
 
     /// Returns the first `n` segments.

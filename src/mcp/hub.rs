@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::config::{Environment, Overrides};
 use crate::git::{OpenError, Repository};
 use crate::model::ErrorKind;
-use crate::session::{Context as _, OpError, Result, Session, Workspace};
+use crate::session::{Context as _, OpError, Opens, Result, Session, Workspace};
 
 /// Maximum number of open repository sessions.
 const MAX_SESSIONS: usize = 8;
@@ -92,6 +92,14 @@ impl Mark {
 
     fn still_holds(&self) -> bool {
         Self::of(self.path.clone()) == *self
+    }
+}
+
+impl Opens for Hub {
+    fn open(&self, folder: &Path) -> Result<Arc<Session>> {
+        // A link must not lead to a repository that calls may not name.
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        self.session(Some(&folder.to_string_lossy()))
     }
 }
 

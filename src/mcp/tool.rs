@@ -126,6 +126,7 @@ impl Call<'_> {
         Ok(Ask {
             session: self.session()?,
             call: self.ctx,
+            opens: self.hub,
             common: asked::common(self)?,
         })
     }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::extract::DefinitionKind;
 use crate::model::{Hint, NameKind};
 use crate::query::{CursorKey, FileFilter, FilterError, Tests, kind_by_name, kind_names, nearest};
-use crate::session::{CallCtx, OpError, Result, Session, Visibility, Workspace};
+use crate::session::{CallCtx, OpError, Opens, Result, Session, Visibility, Workspace};
 
+use super::op::{Op, PageOf};
 use super::paths::pattern;
 
 /// Maximum number of results of one answer over MCP.
@@ -23,6 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) session: &'a Session,
     /// Progress, interruption and time limits.
     pub(crate) call: CallCtx<'a>,
+    /// Opens linked repositories.
+    pub(crate) opens: &'a dyn Opens,
     /// The shared parameters.
     pub(crate) common: Common,
 }
@@ -90,6 +93,12 @@ pub(crate) struct FileSelection {
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     pub(crate) tests: WithTests,
+    /// Include linked repositories too (see `codescout config`): all, or the links and scopes with these names
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',',
+        default_missing_value = "*")]
+    #[serde(rename = "repos", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(description = "linked; * for all")]
+    pub(crate) linked: Vec<String>,
 }
 
 impl FileSelection {
@@ -185,6 +194,7 @@ impl<'a> Ask<'a> {
         Ask {
             session: self.session,
             call: self.call,
+            opens: self.opens,
             common: Common {
                 reference: reference.to_owned(),
                 ..self.common.clone()
@@ -197,6 +207,7 @@ impl<'a> Ask<'a> {
         Ask {
             session: self.session,
             call: self.call,
+            opens: self.opens,
             common: Common {
                 limit: Some(limit),
                 ..self.common.clone()
@@ -213,6 +224,25 @@ impl<'a> Ask<'a> {
             },
             ..self.at(&self.common.reference)
         }
+    }
+
+    /// Runs an operation in the linked repository that `target` names: `sdk:src/lib.rs`. `of` makes the operation for the
+    /// target in that repository. Returns `None` if the target names no linked repository.
+    pub(crate) fn in_linked<O: Op>(&self, target: &str, of: impl FnOnce(String) -> O) -> Result<Option<PageOf<O>>> {
+        let Some((session, rest, reference)) = self.session.linked_target(target, self.opens)? else {
+            return Ok(None);
+        };
+        let mut common = self.common.clone();
+        if common.reference == "WORKTREE" {
+            common.reference = reference;
+        }
+        let ask = Ask {
+            session: &session,
+            call: self.call,
+            opens: self.opens,
+            common,
+        };
+        of(rest.to_owned()).run(&ask).map(Some)
     }
 
     /// Determines whether files with credentials are visible.

@@ -8,7 +8,7 @@ use crate::artifact::SkipReason;
 use crate::ingest::Target;
 use crate::model::count::count;
 use crate::session::Workspace;
-use crate::snapshot::View;
+use crate::snapshot::{Linked, Provenance, View};
 
 /// The provenance of an answer. Its fields come first in every answer about a view.
 #[derive(Debug, Serialize)]
@@ -22,12 +22,57 @@ pub(crate) struct ProvenanceOut {
     dirty_files: Option<u32>,
     coverage: Option<CoverageOut>,
     profile: String,
+    /// The linked repositories that the answer includes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    linked: Vec<LinkedOut>,
     complete: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     incomplete_because: Vec<String>,
     /// Remarks that do not make the answer incomplete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
+}
+
+/// A linked repository. The paths of its files begin with its name: `sdk:/src/lib.rs`.
+#[derive(Debug, Serialize)]
+struct LinkedOut {
+    name: String,
+    repo: String,
+    #[serde(rename = "ref")]
+    reference: String,
+    commit: Option<String>,
+    dirty_files: u32,
+}
+
+impl LinkedOut {
+    fn of(linked: &Linked) -> Self {
+        let Provenance {
+            repo,
+            reference,
+            commit,
+            n_dirty_files,
+            ..
+        } = &linked.provenance;
+        Self {
+            name: linked.name.clone(),
+            repo: repo.display().to_string(),
+            reference: reference.clone(),
+            commit: commit.map(|commit| commit.to_string()),
+            dirty_files: *n_dirty_files,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let commit = self.commit.as_deref().map_or("no commit", |commit| &commit[..10]);
+        let dirty = match self.dirty_files {
+            0 => String::new(),
+            n_files => format!(", {} not committed", count(n_files, "file")),
+        };
+        format!(
+            "{}: is {} at {} ({commit}{dirty})",
+            self.name, self.repo, self.reference
+        )
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -65,6 +110,7 @@ impl ProvenanceOut {
             .cloned()
             .chain(n_missing.map(missing))
             .collect();
+        let linked: Vec<LinkedOut> = view.linked().iter().map(LinkedOut::of).collect();
         Self {
             repo: provenance.repo.display().to_string(),
             reference: provenance.reference.clone(),
@@ -86,7 +132,8 @@ impl ProvenanceOut {
             profile: provenance.profile.clone(),
             complete: incomplete.is_empty(),
             incomplete_because: incomplete,
-            notes: Vec::new(),
+            notes: linked.iter().map(LinkedOut::to_text).collect(),
+            linked,
         }
     }
 
@@ -112,6 +159,7 @@ impl ProvenanceOut {
             dirty_files: None,
             coverage: None,
             profile: workspace.models.embedder().profile().id().to_string(),
+            linked: Vec::new(),
             complete: false,
             incomplete_because: vec!["this revision is not indexed yet".to_owned()],
             notes: Vec::new(),

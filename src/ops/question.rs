@@ -101,14 +101,22 @@ impl<'a> Question<'a> {
             takes_last: ask.common.stale == Stale::Ignore,
             ..ViewRequest::of(reference)
         };
-        let (seen, old) = ask.session.view(request, &ask.call)?;
+        let (mut seen, old) = ask.session.view(request, &ask.call)?;
         if let Some(job) = seen.building.as_ref().filter(|_| ask.common.stale == Stale::Error) {
             return Err(OpError::new(
                 format!("this revision is still being indexed: {}", job.to_text()),
                 "try again later, or use stale=warn for a partial answer",
             ));
         }
-        let FileSelection { path, lang, tests } = about.selection;
+        let FileSelection {
+            path,
+            lang,
+            tests,
+            linked,
+        } = about.selection;
+        if !linked.is_empty() {
+            seen = ask.session.with_linked(seen, linked, ask.opens, request, &ask.call)?;
+        }
         let filter = FileFilter::new(&globs(ask, &seen, path), lang, tests.to_query())?;
         let key = CursorKey::new(&seen.view, &ask.common.question);
         let cursor = ask.common.cursor.as_deref().filter(|_| about.has_cursor);
@@ -168,6 +176,9 @@ impl<'a> Question<'a> {
         let (Some(job), Some(until)) = (&self.seen.building, self.ask.call.short_reading_ends()) else {
             return Ok(true);
         };
+        if !self.view().linked().is_empty() {
+            return Ok(false);
+        }
         self.hold.get_or_insert_with(|| job.hold());
         let workspace = &self.ask.session.workspace;
         let found = likely(

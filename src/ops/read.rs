@@ -81,6 +81,10 @@ impl Op for Read {
     const WHEN_TOO_SLOW: &'static str = "read fewer lines, as target=path:10-60";
 
     fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
+        let linked = |target| Self { target, ..self.clone() };
+        if let Some(page) = ask.in_linked(&self.target, linked)? {
+            return Ok(page);
+        }
         let workspace = &ask.session.workspace;
         let place = &*inside(workspace, &self.target);
         let here = inside_here(workspace, &self.target);

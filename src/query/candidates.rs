@@ -156,18 +156,19 @@ pub(super) fn is_qualified(defining: &HashMap<u32, Defining>) -> bool {
     defining.values().any(|defining| defining.in_container > 0.0)
 }
 
-pub(super) fn sort_best_first(candidates: &mut [Candidate]) {
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
+pub(super) fn sort_best_first(candidates: &mut [Candidate], view: &View) {
+    let place = |candidate: &Candidate| view.order(candidate.place);
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b))));
 }
 
 /// Subtracts [`REPEAT`] from a chunk's score for every better chunk of its file, so that results come from several
 /// files.
-pub(super) fn spread(candidates: &mut [Candidate]) {
+pub(super) fn spread(candidates: &mut [Candidate], view: &View) {
     let mut n_better: HashMap<FileId, u32> = HashMap::new();
     for candidate in candidates.iter_mut() {
         let better = n_better.entry(candidate.place.file).or_default();
         candidate.score -= REPEAT * *better as f32;
         *better += 1;
     }
-    sort_best_first(candidates);
+    sort_best_first(candidates, view);
 }

@@ -76,7 +76,7 @@ impl Searcher<'_> {
                 defining.in_container = 1.0;
             }
         }
-        let path = String::from_utf8_lossy(file.path);
+        let path = String::from_utf8_lossy(self.view.path_in_repository(place.file));
         let mut components = path.rsplit('/');
         let stem = components
             .next()

@@ -142,7 +142,7 @@ impl<'s> FeatureExtractor<'s> {
         if let Some(&known) = self.files.get(&id) {
             return known;
         }
-        let path = String::from_utf8_lossy(self.view.file(id).path).into_owned();
+        let path = String::from_utf8_lossy(self.view.path_in_repository(id)).into_owned();
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
         let cosines: Vec<f32> = self
             .view

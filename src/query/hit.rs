@@ -252,7 +252,7 @@ impl Searcher<'_> {
             }));
         }
         kept.extend(repeated);
-        sort_best_first(&mut kept);
+        sort_best_first(&mut kept, self.view);
         kept.truncate(n_wanted);
         Ok(kept)
     }

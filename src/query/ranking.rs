@@ -142,7 +142,7 @@ impl Searcher<'_> {
             for candidate in &mut ranked.candidates {
                 candidate.score += FRAME * candidate.features.place;
             }
-            sort_best_first(&mut ranked.candidates);
+            sort_best_first(&mut ranked.candidates, self.view);
         }
         ranked.all_words = lexical.idf_of(analysis.n_words) / lexical.idf.iter().sum::<f32>().max(f32::MIN_POSITIVE);
         ranked.verbatim = pasted.by_doc;
@@ -288,7 +288,7 @@ impl Searcher<'_> {
             .filter(|(doc, _)| scope.contains(*doc) && exact.share(*doc) == 0.0)
             .map(|(doc, scores)| (0.0, scores.bm25.0, doc));
         let with_text = exact.docs().map(|doc| (exact.share(doc), lexical.doc(doc).bm25.0, doc));
-        let place = |doc: u32| self.view.places(doc).first();
+        let place = |doc: u32| self.view.places(doc).first().map(|place| self.view.order(*place));
         let best = best(without_text.chain(with_text), LEG_CANDIDATES, |a, b| {
             let by_score = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
             by_score.then_with(|| place(a.2).cmp(&place(b.2)))
@@ -299,7 +299,7 @@ impl Searcher<'_> {
     /// Returns the documents in scope by cosine, best first. Documents with equal cosines are ordered by place.
     fn docs_by_meaning(&self, query: &Query, scope: &Scope) -> Result<Vec<(u32, Cosine)>, DenseError> {
         let mut docs = self.meaning.search(query, scope.docs(&self.live), LEG_CANDIDATES)?;
-        let place = |doc: u32| self.view.places(doc).first();
+        let place = |doc: u32| self.view.places(doc).first().map(|place| self.view.order(*place));
         docs.sort_by(|(a, x), (b, y)| y.0.total_cmp(&x.0).then_with(|| place(*a).cmp(&place(*b))));
         Ok(docs)
     }
@@ -386,7 +386,7 @@ impl Searcher<'_> {
             let candidate = candidates.reduce(|a, b| if b.score > a.score { b } else { a });
             best.extend(candidate);
         }
-        sort_best_first(&mut best);
+        sort_best_first(&mut best, self.view);
         Ok(best)
     }
 

@@ -322,7 +322,7 @@ impl Searcher<'_> {
             candidate.features.place = place(candidate);
             candidate.score = of_file + candidate.features.place + candidate.score / best / REPORT_SCALE;
         }
-        sort_best_first(&mut candidates);
+        sort_best_first(&mut candidates, self.view);
         let mut seen = HashSet::new();
         candidates.retain(|candidate| seen.insert(candidate.doc));
         fused.candidates = candidates;

@@ -198,7 +198,7 @@ impl<'a> Searcher<'a> {
         let mut candidates = std::mem::take(&mut ranked.candidates);
         let mut kept = if self.is_flat(request, &ranked.reading, &candidates) {
             if request.is_weighted() {
-                spread(&mut candidates);
+                spread(&mut candidates, self.view);
             }
             self.one_per_item(candidates, n_kept, &mut run.opened)?
         } else {

@@ -16,6 +16,7 @@ use super::error::{OpError, Result};
 use super::facts::ReadFacts;
 use super::files::Files;
 use super::jobs::{Job, Jobs};
+use super::linked::Joined;
 use super::revision::while_objects_vanish;
 use super::views::{Base, Based, Edits};
 use super::workspace::Workspace;
@@ -57,6 +58,8 @@ pub struct Session {
     pub(super) views: Mutex<Vec<Arc<SeenView>>>,
     /// The facts of indexers that were last read.
     pub(super) precise: Mutex<ReadFacts>,
+    /// The view that was last joined with those of linked repositories.
+    pub(super) joined: Mutex<Option<Joined>>,
     /// Held while a view is created, so that concurrent calls do not all create the same one.
     making: Mutex<()>,
 }
@@ -83,6 +86,23 @@ pub struct SeenView {
 }
 
 impl SeenView {
+    /// Returns another view for the same state.
+    pub(super) fn with_view(&self, view: View) -> Self {
+        Self {
+            view,
+            note: self.note,
+            ingested: self.ingested.clone(),
+            valid: Mutex::new(Instant::now()),
+            reference: self.reference.clone(),
+            target: self.target,
+            changes: self.changes.clone(),
+            edits: self.edits,
+            is_listed: self.is_listed,
+            links: Mutex::default(),
+            building: self.building.clone(),
+        }
+    }
+
     /// Returns what is known about the links of the view, with the given facts of indexers.
     pub(super) fn links(&self, repository: &Repository, precise: Arc<Vec<FactsFile>>) -> Arc<Links> {
         let mut links = self.links.lock();
@@ -185,6 +205,7 @@ impl Session {
             listed: Mutex::default(),
             views: Mutex::default(),
             precise: Mutex::default(),
+            joined: Mutex::default(),
             making: Mutex::default(),
         }
     }
@@ -386,18 +407,10 @@ impl Session {
         }
         let (reference, changes) = (seen.reference.as_str(), seen.changes.as_deref());
         let provenance = self.workspace.provenance(reference, seen.target);
+        let view = self.view_over(base, seen.edits, provenance, changes, interrupt)?;
         Ok(Arc::new(SeenView {
-            view: self.view_over(base, seen.edits, provenance, changes, interrupt)?,
-            note: seen.note,
-            ingested: seen.ingested.clone(),
-            valid: Mutex::new(Instant::now()),
-            reference: reference.to_owned(),
-            target: seen.target,
-            changes: seen.changes.clone(),
-            edits: seen.edits,
             is_listed: true,
-            links: Mutex::default(),
-            building: seen.building.clone(),
+            ..seen.with_view(view)
         }))
     }
 

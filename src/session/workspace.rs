@@ -83,6 +83,17 @@ impl Workspace {
         })
     }
 
+    /// Opens a repository that the user has linked with the one at hand. Uses the repository's own sidecar, regardless of
+    /// environment variables.
+    pub(crate) fn open_linked(path: &Path) -> Result<Self> {
+        let repository = Repository::discover(path)?;
+        let overrides = Overrides {
+            sidecar: Some(default_sidecar_root(&repository)),
+            ..Overrides::default()
+        };
+        Self::of(repository, &overrides)
+    }
+
     /// Opens a repository other than the one that the program works in. Uses the repository's own sidecar, regardless
     /// of environment variables. If it has none, nothing is written.
     pub(crate) fn open_foreign(repository: Repository) -> Result<Self> {

@@ -5,6 +5,7 @@
 //! combines a manifest, optionally the uncommitted changes of the worktree, and the segments that contain the blobs.
 
 mod blobs;
+mod joined;
 mod kept;
 mod listing;
 mod manifest;
@@ -14,6 +15,7 @@ mod store;
 mod view;
 
 pub use blobs::Blobs;
+pub use joined::{Linked, Other, linked_folder};
 pub use kept::{EDITS_ENDING, KeptEdits};
 pub use listing::{
     Difference, ListedFile, attributes_of, can_be_completed, is_rules_path, missing_artifacts, missing_blobs, rules_for,

@@ -15,6 +15,7 @@ use crate::index::Segments;
 use crate::model::{BlobId, CommitId, Lang, TreeId, without_placeholders};
 use crate::sidecar::FileError;
 
+use super::joined::{Linked, linked_folder};
 use super::manifest::{FileEntry, FileStatus, Manifest, ManifestWriter};
 use super::recent::RecentBlobs;
 
@@ -163,7 +164,7 @@ impl ViewFile<'_> {
 /// An immutable, consistent view of one state of the repository. Holds its segments and manifests open.
 #[derive(Clone, Debug)]
 pub struct View {
-    provenance: Provenance,
+    pub(super) provenance: Provenance,
     segments: Segments,
     layers: Vec<Manifest>,
     files: Vec<FileRef>,
@@ -171,9 +172,12 @@ pub struct View {
     docs: Vec<DocEntry>,
     places: Places,
     n_file_tokens: Vec<u32>,
-    unsaved: Arc<HashMap<BlobId, Vec<u8>>>,
+    pub(super) unsaved: Arc<HashMap<BlobId, Vec<u8>>>,
     recent: Arc<RecentBlobs>,
-    n_withheld: u32,
+    pub(super) n_withheld: u32,
+    pub(super) linked: Arc<[Linked]>,
+    /// For each file, its position by path in its repository. Empty if that is its number.
+    pub(super) positions: Arc<[u32]>,
     coverage: OnceLock<Coverage>,
 }
 
@@ -208,6 +212,8 @@ impl View {
             unsaved: Arc::new(unsaved),
             recent: Arc::default(),
             n_withheld: 0,
+            linked: Arc::default(),
+            positions: Arc::default(),
             coverage: OnceLock::new(),
         };
         view.number_documents(|_| true);
@@ -218,16 +224,23 @@ impl View {
     /// path order. A path may occur several times with different blobs. With [`Documents::Gone`], the new view has only
     /// the documents that are not in this view.
     pub fn with_files(&self, files: &[FileEntry], documents: Documents) -> Result<Self, FileError> {
+        let mut view = self.listing(files, self.segments.clone())?;
+        view.number_documents(|doc| documents == Documents::All || !self.live.contains(doc));
+        Ok(view)
+    }
+
+    /// Creates a view of other files and segments whose documents are not numbered yet.
+    pub(super) fn listing(&self, files: &[FileEntry], segments: Segments) -> Result<Self, FileError> {
         let mut writer = ManifestWriter::new([0; 16], self.layers.first().map_or(0, Manifest::recipe), None);
         files.iter().for_each(|file| writer.push(file));
-        let manifest = Manifest::from_bytes(Path::new("files of many commits"), writer.finish())?;
-        let mut view = Self {
+        let manifest = Manifest::from_bytes(Path::new("files in memory"), writer.finish())?;
+        Ok(Self {
             provenance: self.provenance.clone(),
             live: LiveDocs::default(),
             docs: Vec::new(),
             places: Places::default(),
             n_file_tokens: Vec::new(),
-            segments: self.segments.clone(),
+            segments,
             files: (0..manifest.n_files())
                 .map(|index| FileRef { layer: 0, index })
                 .collect(),
@@ -235,10 +248,10 @@ impl View {
             unsaved: Arc::clone(&self.unsaved),
             recent: Arc::clone(&self.recent),
             n_withheld: 0,
+            linked: Arc::default(),
+            positions: Arc::default(),
             coverage: OnceLock::new(),
-        };
-        view.number_documents(|doc| documents == Documents::All || !self.live.contains(doc));
-        Ok(view)
+        })
     }
 
     /// Returns a view with another manifest on top. `segments` are those of this view and further ones, and `unsaved`
@@ -312,12 +325,24 @@ impl View {
             .map(|number| FileId(number as u32))
     }
 
-    /// Returns the file at a path given as text, in which placeholders replace bytes that are not UTF-8.
+    /// Returns the file at a path given as text, in which placeholders replace bytes that are not UTF-8. The slash behind
+    /// the name of a linked repository may be missing.
     pub fn find_text(&self, path: &str) -> Option<FileId> {
-        self.find(&without_placeholders(path))
+        let whole = self.linked.iter().find_map(|linked| {
+            let below = path.strip_prefix(&*linked.name)?.strip_prefix(':')?;
+            Some(linked_folder(&linked.name) + below.trim_start_matches('/'))
+        });
+        self.find(&without_placeholders(whole.as_deref().unwrap_or(path)))
     }
 
-    /// Returns the places of a document in path order. Empty if the document is not in the view.
+    /// Returns the key that orders the places of equal results: by path, as if all files were in one repository.
+    pub fn order(&self, place: Place) -> (u32, u32) {
+        let number = place.file.0;
+        let position = self.positions.get(number as usize).copied();
+        (position.unwrap_or(number), place.chunk)
+    }
+
+    /// Returns the places of a document in the [order](Self::order) of equal results. Empty if the document is not in the view.
     pub fn places(&self, doc: u32) -> &[Place] {
         self.places.of(doc)
     }
@@ -328,7 +353,7 @@ impl View {
             .blob
             .and_then(|blob| self.segments.of_blob(blob))
             .into_iter()
-            .flat_map(|(segment, local)| segment.artifacts.docs(local))
+            .flat_map(|(segment, local)| segment.docs(local))
     }
 
     /// Returns what ranking needs to know of a document. Returns `None` if it is not in the view.
@@ -370,7 +395,10 @@ impl View {
                 if let Some(bytes) = self.recent.get(blob).filter(|bytes| bytes.len() as u64 <= max_bytes) {
                     return Ok(BlobContent::Content(bytes));
                 }
-                let read = reader.blob(blob, max_bytes)?;
+                let read = match self.linked_of(id) {
+                    Some(linked) => linked.repository.reader().blob(blob, max_bytes)?,
+                    None => reader.blob(blob, max_bytes)?,
+                };
                 if let BlobContent::Content(bytes) = &read {
                     self.recent.keep(blob, bytes);
                 }
@@ -423,7 +451,7 @@ impl View {
         *hasher.finalize().as_bytes()
     }
 
-    fn number_documents(&mut self, is_wanted: impl Fn(u32) -> bool) {
+    pub(super) fn number_documents(&mut self, is_wanted: impl Fn(u32) -> bool) {
         let mut pairs = Vec::new();
         self.live = LiveDocs::with_capacity(self.segments.n_docs());
         let nowhere = DocEntry {
@@ -440,12 +468,7 @@ impl View {
             let Some((segment, local)) = self.segments.of_blob(blob) else {
                 continue;
             };
-            for (chunk, doc) in segment
-                .artifacts
-                .docs(local)
-                .enumerate()
-                .filter(|(_, doc)| is_wanted(*doc))
-            {
+            for (chunk, doc) in segment.docs(local).enumerate().filter(|(_, doc)| is_wanted(*doc)) {
                 let n_tokens = self.segments.doc_meta(doc).map_or(0, |meta| meta.n_tokens);
                 let is_new = self.live.insert(doc, n_tokens);
                 if let Some(entry) = self.docs.get_mut(doc as usize) {
@@ -456,6 +479,9 @@ impl View {
                 let chunk = chunk as u32;
                 pairs.push((doc, Place { file, chunk }));
             }
+        }
+        if !self.positions.is_empty() {
+            pairs.sort_by_key(|(_, place)| self.order(*place));
         }
         self.places = Places::new(&pairs, self.segments.n_docs());
     }
@@ -490,7 +516,7 @@ struct Places {
 }
 
 impl Places {
-    /// Groups `pairs`, which are in file order, by document with a counting sort.
+    /// Groups `pairs`, which are in order, by document with a counting sort.
     fn new(pairs: &[(u32, Place)], n_docs: u32) -> Self {
         let mut starts = vec![0u32; n_docs as usize + 1];
         let in_range = || pairs.iter().filter(|(doc, _)| *doc < n_docs);

@@ -221,6 +221,7 @@ async fn of_repository(
                     waiting: &|_| {},
                 }),
             },
+            opens: &server.hub,
             common: Common {
                 reference: if shared.page == "review" {
                     "WORKTREE".to_owned()

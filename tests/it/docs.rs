@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::cli::call_in;
 use crate::support::InTime;
-use codescout::config::{Config, Environment, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
+use codescout::config::{Config, Environment, NAMED, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
 
 /// Paths of particular machines. They are concatenated here, so that this file does not contain them.
 const MACHINE_PATHS: &[&str] = &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
@@ -301,8 +301,9 @@ fn every_variable_and_key_is_documented() {
     )
     .unwrap();
     let keys = config.entries().into_iter().map(|entry| entry.key);
-    let names = variables().map(|(name, _)| name).chain(keys);
-    let missing: Vec<&str> = names.filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    let named = NAMED.iter().map(|setting| setting.key.to_owned());
+    let names = variables().map(|(name, _)| name.to_owned()).chain(keys).chain(named);
+    let missing: Vec<String> = names.filter(|name| !text.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:#?}");
 }
 

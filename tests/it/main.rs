@@ -37,6 +37,7 @@ mod init;
 mod install;
 mod install_goose;
 mod lineage;
+mod linked;
 mod links;
 mod lsp;
 mod mcp;

@@ -125,6 +125,10 @@ impl Op for Blame {
     const WHEN_TOO_SLOW: &'static str = "ask about a file, a definition or lines instead of a directory";
 
     fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
+        let linked = |target| Self { target, ..self.clone() };
+        if let Some(page) = ask.in_linked(&self.target, linked)? {
+            return Ok(page);
+        }
         // Git itself blames files. Only directories and deleted files need recorded commits.
         let mut past = Past::of(ask, Duration::ZERO)?;
         let mut answered = self.answer(ask, &past)?;

@@ -141,6 +141,13 @@ impl Op for History {
             )
             .with_retry(json!({"tool": "history", "arguments": {"target": "."}})));
         }
+        let linked = |target| Self {
+            target: Some(target),
+            ..self.clone()
+        };
+        if let Some(page) = ask.in_linked(self.target.as_deref().unwrap_or_default(), linked)? {
+            return Ok(page);
+        }
         let past = Past::of(ask, PATIENCE)?;
         if let Some(description) = self.description(&past) {
             return Ok(self.deleted_code(ask, description)?.grouped());

@@ -29,7 +29,7 @@ fn the_list_is_small_and_plain() {
     let n_tokens = n_tokens(&json!(tools));
     let report = format!("the list takes {n_tokens} tokens, each tool {of_each:?}\n");
     std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes()).unwrap();
-    assert!(n_tokens <= 3_130, "{n_tokens}: {of_each:?}");
+    assert!(n_tokens <= 3_240, "{n_tokens}: {of_each:?}");
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
         assert!(name.len() <= 24, "{name}");

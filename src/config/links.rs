@@ -1,0 +1,119 @@
+//! The repositories that the user links with the one at hand, and names for groups of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::resolve::{Origin, Sources};
+use super::settings::{Entry, NAMED};
+use crate::query::nearest;
+
+/// The linked repositories and the scopes.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    linked: BTreeMap<String, (String, Origin)>,
+    scopes: BTreeMap<String, (String, Origin)>,
+}
+
+/// A linked repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The name that the user has chosen.
+    pub name: String,
+    /// The folder, absolute or relative to the repository at hand.
+    pub path: PathBuf,
+    /// The revision; `None` for the files on disk.
+    pub reference: Option<String>,
+}
+
+/// A name that is neither a linked repository nor a scope.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownLink {
+    /// The name as given.
+    pub name: String,
+    /// Names that are alike, or all names.
+    pub near: Vec<String>,
+}
+
+impl Links {
+    pub(super) fn of(sources: &Sources) -> Self {
+        Self {
+            linked: sources.named("linked"),
+            scopes: sources.named("scopes"),
+        }
+    }
+
+    /// Returns the repositories with these names, or in scopes with these names, each once. `*` names all of them.
+    pub fn select(&self, names: &[String]) -> Result<Vec<Link>, UnknownLink> {
+        let mut selected: Vec<&str> = Vec::new();
+        for name in names.iter().flat_map(|names| split(names)) {
+            match (self.scopes.get(name), self.linked.get_key_value(name)) {
+                _ if name == "*" => selected.extend(self.linked.keys().map(String::as_str)),
+                (Some((scope, _)), _) => selected.extend(split(scope)),
+                (None, Some((name, _))) => selected.push(name),
+                (None, None) => return Err(self.unknown(name)),
+            }
+        }
+        selected.sort_unstable();
+        selected.dedup();
+        let link = |name| match self.linked.get(name) {
+            Some((place, _)) => Ok(Link::new(name, place)),
+            None => Err(self.unknown(name)),
+        };
+        selected.into_iter().map(link).collect()
+    }
+
+    /// Returns the link with this name.
+    pub fn get(&self, name: &str) -> Option<Link> {
+        self.linked.get(name).map(|(place, _)| Link::new(name, place))
+    }
+
+    /// Returns true if nothing is linked.
+    pub fn is_empty(&self) -> bool {
+        self.linked.is_empty()
+    }
+
+    fn unknown(&self, name: &str) -> UnknownLink {
+        let all = || self.linked.keys().chain(self.scopes.keys()).map(String::as_str);
+        let near: Vec<String> = nearest(name, all()).into_iter().map(Into::into).collect();
+        let near = if near.is_empty() {
+            all().map(str::to_owned).collect()
+        } else {
+            near
+        };
+        let name = name.to_owned();
+        UnknownLink { name, near }
+    }
+
+    /// Returns all links and scopes for display.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let sections = NAMED.iter().zip([&self.linked, &self.scopes]);
+        let entries = sections.flat_map(|(row, named)| {
+            named.iter().map(|(name, (value, origin))| Entry {
+                key: row.key.replace("NAME", name),
+                value: value.clone(),
+                origin: origin.clone(),
+                help: row.help,
+            })
+        });
+        entries.collect()
+    }
+}
+
+impl Link {
+    fn new(name: &str, place: &str) -> Self {
+        let (path, reference) = match place.rsplit_once('#') {
+            Some((path, reference)) => (path, Some(reference.to_owned())),
+            None => (place, None),
+        };
+        Self {
+            name: name.to_owned(),
+            path: PathBuf::from(path),
+            reference,
+        }
+    }
+}
+
+/// Splits a list of names.
+fn split(names: &str) -> impl Iterator<Item = &str> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty())
+}

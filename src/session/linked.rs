@@ -1,0 +1,195 @@
+//! Opens the repositories that the user's settings link, and joins their views with the view of a question.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::call::CallCtx;
+use super::error::{OpError, Result};
+use super::open::{SeenView, Session, ViewRequest};
+use super::workspace::Workspace;
+use crate::config::{Link, UnknownLink};
+use crate::model::Hint;
+use crate::snapshot::{Other, View, linked_folder};
+
+/// Maximum number of files in a joined view.
+const MAX_FILES: u32 = 5_000_000;
+
+/// Opens repositories other than that of a call.
+pub(crate) trait Opens {
+    /// Opens the repository in a folder.
+    fn open(&self, folder: &Path) -> Result<Arc<Session>>;
+}
+
+/// Opens any repository, as a command may.
+pub(crate) struct OpensAny;
+
+impl Opens for OpensAny {
+    fn open(&self, folder: &Path) -> Result<Arc<Session>> {
+        let workspace = Workspace::open_linked(folder)?;
+        Ok(Arc::new(Session::for_command(workspace)))
+    }
+}
+
+/// A joined view with the views that it was made of.
+pub(super) struct Joined {
+    parts: Vec<Arc<SeenView>>,
+    names: Vec<String>,
+    whole: Arc<SeenView>,
+}
+
+/// A linked repository with its view.
+struct Part {
+    link: Link,
+    session: Arc<Session>,
+    seen: Arc<SeenView>,
+}
+
+impl Session {
+    /// Joins a view with those of the linked repositories or scopes with these names. The view of another repository is
+    /// of the revision that its link names. A repository that cannot be read makes the answer incomplete.
+    pub(crate) fn with_linked(
+        &self,
+        seen: Arc<SeenView>,
+        names: &[String],
+        opens: &dyn Opens,
+        request: ViewRequest<'_>,
+        call: &CallCtx<'_>,
+    ) -> Result<Arc<SeenView>> {
+        let (mut parts, mut left_out) = (Vec::<Part>::new(), Vec::new());
+        let mut n_files = seen.view.n_files();
+        for link in self.selected(names)? {
+            let name = link.name.clone();
+            match self.part(link, &seen.view, opens, request, call) {
+                Ok(part) if parts.iter().any(|other| other.is_same(&part)) => {}
+                Ok(part) if n_files.saturating_add(part.seen.view.n_files()) > MAX_FILES => {
+                    left_out.push(format!("{name} is not searched: more than {MAX_FILES} files"));
+                }
+                Ok(part) => {
+                    n_files += part.seen.view.n_files();
+                    parts.push(part);
+                }
+                Err(error) if error.is_interrupted() => return Err(error),
+                Err(error) => left_out.push(format!("{name} is not searched: {error}")),
+            }
+        }
+        let is_building = |part: &Part| part.seen.building.is_some();
+        let building = parts.iter().filter(|part| is_building(part));
+        left_out.extend(building.map(|part| format!("{} is still being indexed", part.link.name)));
+        let names: Vec<String> = parts.iter().map(|part| part.link.name.clone()).collect();
+        let views = [&seen].into_iter().chain(parts.iter().map(|part| &part.seen));
+        let views: Vec<Arc<SeenView>> = views.cloned().collect();
+        let mut held = self.joined.lock();
+        let is_held = |joined: &Joined| {
+            let mut both = joined.parts.iter().zip(&views);
+            joined.names == names && joined.parts.len() == views.len() && both.all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        if let Some(joined) = held.as_ref().filter(|joined| left_out.is_empty() && is_held(joined)) {
+            return Ok(Arc::clone(&joined.whole));
+        }
+        let others: Vec<Other<'_>> = parts.iter().map(Part::other).collect();
+        let view = seen.view.joined(&others)?.with_incomplete(left_out);
+        let whole = Arc::new(seen.with_view(view));
+        *held = self.is_kept.then(|| Joined {
+            parts: views,
+            names,
+            whole: Arc::clone(&whole),
+        });
+        Ok(whole)
+    }
+
+    /// Opens the linked repository that a target such as `sdk:src/lib.rs` names. Also returns the target in it and the
+    /// revision that the link names. Returns `None` if the target names no linked repository.
+    pub(crate) fn linked_target<'t>(
+        &self,
+        target: &'t str,
+        opens: &dyn Opens,
+    ) -> Result<Option<(Arc<Session>, &'t str, String)>> {
+        let named = target.split_once(':');
+        let Some((link, rest)) = named.and_then(|(name, rest)| Some((self.workspace.config.links.get(name)?, rest)))
+        else {
+            return Ok(None);
+        };
+        let session = self.opened(&link, opens)?;
+        let reference = link.reference.unwrap_or_else(|| "WORKTREE".to_owned());
+        Ok(Some((session, rest.trim_start_matches('/'), reference)))
+    }
+
+    /// Returns the links with these names; all if there are none.
+    fn selected(&self, names: &[String]) -> Result<Vec<Link>> {
+        let links = &self.workspace.config.links;
+        if links.is_empty() {
+            return Err(OpError::new(
+                "no repositories are linked",
+                "the user can link one: codescout config set linked.NAME PATH (--user for all repositories)",
+            ));
+        }
+        links.select(names).map_err(|UnknownLink { name, near }| {
+            let hint = Hint::from(format!("linked are {}", near.join(", ")));
+            OpError::not_found(format!("no linked repository or scope is called {name:?}"), hint)
+        })
+    }
+
+    fn opened(&self, link: &Link, opens: &dyn Opens) -> Result<Arc<Session>> {
+        let here = &self.workspace.repository;
+        let home = || std::env::var_os("HOME").map(PathBuf::from);
+        let below_home = link
+            .path
+            .strip_prefix("~")
+            .ok()
+            .and_then(|below| Some(home()?.join(below)));
+        let folder = below_home.unwrap_or_else(|| here.place().join(&link.path));
+        let session = opens.open(&folder)?;
+        let there = &session.workspace.repository;
+        // Discovery goes upwards, so the folder may be part of another repository.
+        let is_itself = there.common_dir() == here.common_dir();
+        if is_itself {
+            return Err(OpError::failed(format!(
+                "{} is in this repository",
+                link.path.display()
+            )));
+        }
+        Ok(session)
+    }
+
+    fn part(
+        &self,
+        link: Link,
+        own: &View,
+        opens: &dyn Opens,
+        request: ViewRequest<'_>,
+        call: &CallCtx<'_>,
+    ) -> Result<Part> {
+        let folder = linked_folder(&link.name);
+        if own.files().any(|(_, file)| file.path.starts_with(folder.as_bytes())) {
+            return Err(OpError::failed(format!("this repository has a folder {folder}")));
+        }
+        let session = self.opened(&link, opens)?;
+        let reference = link.reference.as_deref().unwrap_or("WORKTREE");
+        let files = &[];
+        let (seen, _) = session.view(
+            ViewRequest {
+                reference,
+                files,
+                ..request
+            },
+            call,
+        )?;
+        Ok(Part { link, session, seen })
+    }
+}
+
+impl Part {
+    fn other(&self) -> Other<'_> {
+        Other {
+            name: &self.link.name,
+            view: &self.seen.view,
+            repository: &self.session.workspace.repository,
+        }
+    }
+
+    /// Returns true if both are the same revision of one repository.
+    fn is_same(&self, other: &Self) -> bool {
+        let dir = |part: &Self| part.session.workspace.repository.common_dir().to_owned();
+        dir(self) == dir(other) && self.link.reference == other.link.reference
+    }
+}

@@ -1,0 +1,294 @@
+//! Tests questions about several repositories: `--linked`, `sdk:path`, and their limits.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Called, call_in};
+use crate::mcp::Client;
+use crate::support::TestRepo;
+
+fn call(repo: &TestRepo, args: &[&str]) -> Called {
+    call_in(repo.root(), args, b"")
+}
+
+/// Links a repository as the user would.
+fn link(repo: &TestRepo, name: &str, place: &str) {
+    call(repo, &["config", "set", &format!("linked.{name}"), place]).expect(0);
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A library and a program that uses it.
+fn pair() -> (TestRepo, TestRepo) {
+    let library = TestRepo::new(
+        "
+        //- pyproject.toml
+        [project]
+        name = \"shapes\"
+        //- src/shapes/__init__.py
+        from .area import area
+        //- src/shapes/area.py
+        def area(shape):
+            \"\"\"Computes the surface of a shape.\"\"\"
+            return shape.width * shape.height
+        //- .env
+        TOKEN=canary-of-the-library
+        ",
+    );
+    let program = TestRepo::new(
+        "
+        //- app/main.py
+        from shapes import area
+
+        def paint(shape):
+            return area(shape) * 2
+        //- app/other.py
+        def area(x):
+            return x
+
+        def use():
+            return area(1)
+        ",
+    );
+    link(&program, "shapes", text(library.root()));
+    (library, program)
+}
+
+/// Returns the paths and scores of a search.
+fn hits(repo: &TestRepo, query: &str, options: &[&str]) -> Vec<(f64, String)> {
+    let args = [&["search", query, "--json", "-n", "10"], options].concat();
+    let found = call(repo, &args).json();
+    let hits = found["results"].as_array().unwrap().iter().map(|hit| {
+        let path = hit["path"].as_str().unwrap();
+        let path = path.rsplit_once(":/").map_or(path, |(_, path)| path);
+        let place = format!("{path}:{}", hit["start_line"]);
+        (hit["score"].as_f64().unwrap(), place)
+    });
+    hits.collect()
+}
+
+#[test]
+fn parts_of_a_repository_rank_as_the_whole() {
+    const LICENCE: &str = "# Licence\n\nPermission is granted to copy the store.\n";
+    let words = [
+        "store", "index", "token", "read", "write", "flush", "page", "cache", "merge", "split", "query",
+    ];
+    let whole = TestRepo::empty();
+    let parts: Vec<TestRepo> = (0..3).map(|_| TestRepo::empty()).collect();
+    let mut random = 7_u64;
+    let mut word = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        words[(random >> 33) as usize % words.len()]
+    };
+    for number in 0..30 {
+        let path = format!("{}/{}_{number}.py", word(), word());
+        let functions = (0..4).map(|_| {
+            let (a, b, c, d) = (word(), word(), word(), word());
+            format!("def {a}_{b}({c}):\n    \"\"\"Will {b} the {d} of a {c}.\"\"\"\n    return {d}({c}, {a})\n\n")
+        });
+        let content: String = functions.collect();
+        for repo in [&whole, &parts[number % 3]] {
+            repo.write(&path, &content);
+            repo.write(format!("licences/{}.md", number % 3), LICENCE);
+        }
+    }
+    for repo in parts.iter().chain([&whole]) {
+        repo.commit("first");
+    }
+    link(&parts[0], "one", text(parts[1].root()));
+    link(&parts[0], "two", text(parts[2].root()));
+    for query in [
+        "flush the cache of a page",
+        "store_index",
+        "permission to copy",
+        "merge",
+        "where is a token written",
+        "\"read(\"",
+    ] {
+        for mode in ["auto", "keyword", "semantic"] {
+            let expected = hits(&whole, query, &["--mode", mode]);
+            let found = hits(&parts[0], query, &["--mode", mode, "--linked"]);
+            assert!(!expected.is_empty(), "{query}");
+            assert_eq!(found.len(), expected.len(), "{query} {mode}");
+            for ((score, place), (of_whole, _)) in found.iter().zip(&expected) {
+                assert!(
+                    (score - of_whole).abs() < 1e-5,
+                    "{query} {mode} {place}: {score} {of_whole}"
+                );
+            }
+            // Among equal scores, the order is by repository.
+            let last = expected.last().unwrap().0;
+            let above = |hits: &[(f64, String)]| {
+                let above = hits.iter().filter(|(score, _)| score - last > 1e-5);
+                let mut places: Vec<String> = above.map(|(_, place)| place.clone()).collect();
+                places.sort_unstable();
+                places
+            };
+            assert_eq!(above(&found), above(&expected), "{query} {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_question_includes_linked_repositories_on_request() {
+    let (library, program) = pair();
+    let alone = call(&program, &["search", "surface of a shape", "--json"]).json();
+    assert!(!alone.to_string().contains("shapes:/"), "{alone}");
+    let both = call(&program, &["search", "surface of a shape", "--json", "--linked"])
+        .expect(0)
+        .json();
+    assert_eq!(both["results"][0]["path"], "shapes:/src/shapes/area.py", "{both}");
+    assert_eq!(both["linked"][0]["name"], "shapes");
+    assert_eq!(both["linked"][0]["commit"], library.rev_parse("HEAD"));
+    assert_eq!(both["complete"], true);
+
+    let found = call(&program, &["grep", "shape.width", "--linked"]).expect(0).text();
+    assert!(found.starts_with("shapes:/src/shapes/area.py:3"), "{found}");
+    call(&program, &["grep", "shape.width"]).expect(1);
+
+    // An edit that is not committed counts too.
+    library.write("src/shapes/volume.py", "def volume(shape):\n    return 3\n");
+    let found = call(&program, &["symbol", "volume", "--linked=shapes"]).expect(0);
+    assert!(
+        found.text().contains("shapes:/src/shapes/volume.py:1"),
+        "{}",
+        found.text()
+    );
+    assert!(found.stderr.contains("1 file not committed"), "{}", found.stderr);
+}
+
+#[test]
+fn callers_are_found_across_repositories() {
+    let (_library, program) = pair();
+    for target in ["shapes:/src/shapes/area.py#area", "shapes:src/shapes/area.py#area"] {
+        let callers = call(&program, &["graph", "callers", target, "--linked"])
+            .expect(0)
+            .text();
+        assert!(callers.contains("app/main.py:4 import call paint"), "{callers}");
+        assert!(!callers.contains("other.py:5"), "{callers}");
+    }
+    let impact = call(
+        &program,
+        &["graph", "impact", "shapes:src/shapes/area.py#area", "--linked"],
+    )
+    .expect(0);
+    assert!(impact.text().contains("paint"), "{}", impact.text());
+    let callees = call(&program, &["graph", "callees", "paint", "--linked", "--json"]).expect(0).text();
+    assert!(callees.contains("shapes:/src/shapes/area.py"), "{callees}");
+}
+
+#[test]
+fn a_target_can_be_in_a_linked_repository() {
+    let (library, program) = pair();
+    let read = call(&program, &["read", "shapes:src/shapes/area.py:1"])
+        .expect(0)
+        .text();
+    assert_eq!(read, "def area(shape):\n");
+    let history = call(&program, &["history", "shapes:src/shapes/area.py", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        history["repo"],
+        text(&library.root().canonicalize().unwrap()),
+        "{history}"
+    );
+    let blame = call(&program, &["blame", "shapes:src/shapes/area.py"]).expect(0).text();
+    assert!(blame.contains("area"), "{blame}");
+}
+
+#[test]
+fn links_that_cannot_be_used_make_an_answer_incomplete() {
+    let (library, program) = pair();
+    let long = TestRepo::sha256("//- long.py\ndef area_of_sha256():\n    pass\n");
+    let bare = library.bare_clone("mirror.git");
+    link(&program, "away", "/nowhere/at/all");
+    link(&program, "itself", ".");
+    link(&program, "again", text(library.root()));
+    link(&program, "long", text(long.root()));
+    link(&program, "bare", &format!("{}#HEAD", text(bare.root())));
+    // A link back is not followed.
+    link(&library, "program", text(program.root()));
+    let found = call(&program, &["search", "area_of_sha256", "--json", "--linked"])
+        .expect(0)
+        .json();
+    assert_eq!(found["results"][0]["path"], "long:/long.py", "{found}");
+    let reasons = found["incomplete_because"].to_string();
+    for part in ["away is not searched", "itself is not searched"] {
+        assert!(reasons.contains(part), "{reasons}");
+    }
+    let names: Vec<&Value> = found["linked"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|linked| &linked["name"])
+        .collect();
+    assert_eq!(names, ["again", "bare", "long"], "{found}");
+    assert_eq!(found["linked"][1]["ref"], "HEAD");
+
+    let wrong = call(&program, &["search", "area", "--linked=shape"]).expect(2);
+    assert!(
+        wrong.stderr.contains("\"shape\"") && wrong.stderr.contains("shapes"),
+        "{}",
+        wrong.stderr
+    );
+    call(&program, &["config", "set", "scopes.drawing", "shapes, long"]).expect(0);
+    let scope = call(&program, &["search", "area", "--json", "--linked=drawing"])
+        .expect(0)
+        .json();
+    assert_eq!(scope["linked"].as_array().unwrap().len(), 2, "{scope}");
+    assert_eq!(scope["complete"], true);
+}
+
+#[test]
+fn a_repository_cannot_link_by_itself() {
+    let (library, program) = pair();
+    let clone = TestRepo::empty();
+    clone.write(
+        ".codescout.toml",
+        format!("[linked]\nsdk = \"{}\"\n", text(library.root())),
+    );
+    clone.commit("first");
+    let refused = call(&clone, &["search", "area", "--linked"]).expect(2);
+    assert!(
+        refused.stderr.contains("linked.sdk can only be set by"),
+        "{}",
+        refused.stderr
+    );
+    drop(program);
+}
+
+#[test]
+fn a_server_reads_no_linked_repository_outside_its_roots() {
+    let (library, program) = pair();
+    let question = json!({"query": "surface of a shape", "repos": ["*"]});
+    let mut narrow = Client::legacy(&program, &[]);
+    let refused = narrow.call("search", question.clone()).facts;
+    assert_eq!(refused["complete"], false, "{refused}");
+    assert!(refused.to_string().contains("shapes is not searched"), "{refused}");
+    assert!(!refused.to_string().contains("area.py"), "{refused}");
+
+    let roots = library.root().parent().unwrap().canonicalize().unwrap();
+    let mut wide = Client::legacy(&program, &["--root", text(&roots)]);
+    for _ in 0..2 {
+        let found = wide.call("search", question.clone()).facts;
+        assert_eq!(found["results"][0]["path"], "shapes:/src/shapes/area.py", "{found}");
+    }
+    for question in [
+        json!({"query": "canary-of-the-library", "mode": "regex", "repos": ["*"]}),
+        json!({"query": "canary-of-the-library", "repos": ["shapes"]}),
+    ] {
+        let found = wide.call("search", question).facts;
+        assert_eq!(found["results"], json!([]), "{found}");
+    }
+    let read = wide.call("read", json!({"target": "shapes:.env"})).failure();
+    assert!(!read.contains("canary"), "{read}");
+    let read = wide.call("read", json!({"target": "shapes:src/shapes/area.py"})).text;
+    assert!(read.contains("def area"), "{read}");
+    let read = narrow
+        .call("read", json!({"target": "shapes:src/shapes/area.py"}))
+        .failure();
+    assert!(!read.contains("def area"), "{read}");
+}
