@@ -93,6 +93,11 @@ pub(crate) struct FileSelection {
     #[arg(long, value_enum, default_value_t)]
     #[schemars(description = "")]
     pub(crate) tests: WithTests,
+    /// Include only files of this package; with +deps also of the packages that it needs; repeatable
+    #[arg(long = "package", value_name = "NAME")]
+    #[serde(rename = "package", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub(crate) packages: Vec<String>,
     /// Include linked repositories too (see `codescout config`): all, or the links and scopes with these names
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',',
         default_missing_value = "*")]
@@ -118,6 +123,7 @@ impl FileSelection {
         let options = [
             ("path", self.path.join(", ")),
             ("lang", self.lang.join(", ")),
+            ("package", self.packages.join(", ")),
             ("tests", tests.to_owned()),
         ];
         let given = options.iter().filter(|(_, values)| !values.is_empty());

@@ -13,8 +13,8 @@ use crate::extract::{self, DefinitionKind, ImportedName};
 use crate::model::count::{count, plural};
 use crate::model::{Hint, RepoPath, quoted, without_placeholders};
 use crate::query::{
-    FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Share, Summary, TreeNode,
-    files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
+    FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Package, Share, Summary,
+    TreeNode, files_below, headings_of, imports_of, kind_name, map, packages, summary, symbols_of, tree, unknown_path,
 };
 use crate::session::{Build, OpError, Result};
 use crate::snapshot::{FileId, View};
@@ -35,7 +35,8 @@ const WITHOUT_HEADINGS: &[&str] = &["restructuredtext", "asciidoc", "latex", "or
   codescout outline src/parser.rs
   codescout outline src --kind function
   codescout outline --view map --max-tokens 4000
-  codescout outline docs --view headings")]
+  codescout outline docs --view headings
+  codescout outline --view packages")]
 pub(crate) struct Outline {
     /// Directory or file; the whole repository by default
     #[arg(value_name = "PATH", value_parser = path_text())]
@@ -78,6 +79,8 @@ pub(crate) enum OutlineView {
     Headings,
     /// Imports of each file
     Imports,
+    /// Packages and the packages of the repository that they need
+    Packages,
 }
 
 /// The fields of the answer other than its rows.
@@ -102,6 +105,9 @@ struct More {
     /// Number of definitions that did not fit into a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
+    /// Manifests that cannot be parsed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -131,6 +137,7 @@ pub(crate) enum OutlineRow {
     Definition(DefinitionOut),
     Heading(HeadingOut),
     Import(ImportOut),
+    Package(PackageOut),
 }
 
 /// A directory or file of a tree.
@@ -181,13 +188,25 @@ pub(crate) struct ImportOut {
     reexport: bool,
 }
 
+/// A package, and the packages of the repository that it needs.
+#[derive(Debug, Serialize)]
+pub(crate) struct PackageOut {
+    name: String,
+    manager: &'static str,
+    path: String,
+    needs: Vec<String>,
+}
+
 impl Op for Outline {
     type Facts = Facts;
     type Row = OutlineRow;
 
     fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let kinds = self.kinds()?;
-        let is_listed = self.view == Some(OutlineView::Tree) && ask.common.characters.is_some();
+        let is_listed = match self.view {
+            Some(OutlineView::Tree) => ask.common.characters.is_some(),
+            view => view == Some(OutlineView::Packages),
+        };
         let file = self.file(ask);
         let about = About {
             files: &file,
@@ -287,6 +306,7 @@ impl OutlineView {
             Self::Map => "map",
             Self::Headings => "headings",
             Self::Imports => "imports",
+            Self::Packages => "packages",
         }
     }
 }
@@ -366,6 +386,11 @@ impl Outlined<'_> {
             }
             OutlineView::Headings => self.headings(headings_of(&sources, files, depth)?),
             OutlineView::Imports => self.imports(imports_of(&sources, files)?),
+            OutlineView::Packages => {
+                let (rows, broken) = self.packages(packages(&sources)?);
+                more.broken = broken;
+                rows
+            }
         };
         Ok((rows, more))
     }
@@ -389,7 +414,14 @@ impl Outlined<'_> {
             summary,
             tokens,
             left_out,
+            broken,
         } = &page.facts.more;
+        let broken = broken.iter().map(|path| format!("cannot parse {path}"));
+        broken.for_each(|reason| {
+            page.provenance
+                .iter_mut()
+                .for_each(|out| out.also_incomplete(reason.clone()))
+        });
         page.is_empty = self.files.is_empty() || rows.is_empty() && summary.is_none();
         if page.is_empty {
             page.notes.push("nothing found".to_owned());
@@ -475,6 +507,29 @@ impl Outlined<'_> {
             rows.extend(definitions.into_iter().map(definition));
         }
         rows
+    }
+
+    /// Returns a row for each package below the place, and the manifests that cannot be parsed.
+    fn packages(&self, (packages, broken): (Vec<Package>, Vec<String>)) -> (Vec<OutlineRow>, Vec<String>) {
+        let (place, folder) = (self.place, format!("{}/", self.place));
+        let is_here = |path: &str| place.is_empty() || path == place || path.starts_with(&folder);
+        let row = |package: &Package| {
+            OutlineRow::Package(PackageOut {
+                name: package.name.clone(),
+                manager: package.manager,
+                path: shown(&package.folder),
+                needs: package
+                    .needs
+                    .iter()
+                    .map(|other| packages[*other].name.clone())
+                    .collect(),
+            })
+        };
+        let here = packages.iter().filter(|package| is_here(&package.folder));
+        (
+            here.map(row).collect(),
+            broken.into_iter().filter(|path| is_here(path)).collect(),
+        )
     }
 
     fn headings(&self, files: Vec<FileHeadings>) -> Vec<OutlineRow> {
@@ -568,7 +623,7 @@ fn shown(path: &str) -> String {
 fn render_file_before(rows: &[OutlineRow], n_before: usize, out: &mut dyn Sink) {
     let is_inside = rows
         .get(n_before)
-        .is_some_and(|row| !matches!(row, OutlineRow::File(_) | OutlineRow::Node(_)));
+        .is_some_and(|row| !matches!(row, OutlineRow::File(_) | OutlineRow::Node(_) | OutlineRow::Package(_)));
     let before = rows.get(..n_before).filter(|_| is_inside).unwrap_or_default();
     let file = before.iter().rev().find_map(|row| match row {
         OutlineRow::File(file) => Some(file),
@@ -645,7 +700,21 @@ impl Row for OutlineRow {
                 let names = import.names.join(", ");
                 render_item(import.line, 0, &format!("{}: {names}", import.module), out);
             }
+            Self::Package(package) => package.render(out),
         }
+    }
+}
+
+impl PackageOut {
+    fn render(&self, out: &mut dyn Sink) {
+        out.span(Style::Path, if self.path.is_empty() { "." } else { &self.path });
+        out.plain(" ");
+        out.span(Style::Name, &self.name);
+        out.span(Style::Fact, &format!(" {}", self.manager));
+        if !self.needs.is_empty() {
+            out.plain(&format!(" needs {}", self.needs.join(", ")));
+        }
+        out.end();
     }
 }
 

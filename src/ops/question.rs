@@ -1,5 +1,6 @@
 //! Prepares an answer: opens the view of a revision, selects files, and manages the pages of the answer.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,11 +12,14 @@ use super::paths::{literal, pattern};
 use super::precise::{Asked, Wanted, ask_server};
 use super::provenance::ProvenanceOut;
 use crate::link::{Linker, Links};
-use crate::model::{RepoPath, typed};
+use crate::model::{Hint, RepoPath, typed};
 use crate::precise::FactsFile;
-use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed};
+use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed, nearest, packages};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
+
+/// What a path that names a package begins with.
+const PACKAGE: &str = "package:";
 
 pub(crate) struct Question<'a> {
     ask: &'a Ask<'a>,
@@ -112,12 +116,22 @@ impl<'a> Question<'a> {
             path,
             lang,
             tests,
+            packages: _,
             linked,
         } = about.selection;
         if !linked.is_empty() {
             seen = ask.session.with_linked(seen, linked, ask.opens, request, &ask.call)?;
         }
-        let filter = FileFilter::new(&globs(ask, &seen, path), lang, tests.to_query())?;
+        let (of_package, path): (Vec<&String>, Vec<&String>) = path.iter().partition(|path| path.starts_with(PACKAGE));
+        let mut filter = FileFilter::new(&globs(ask, &seen, &path), lang, tests.to_query())?;
+        let of_package = of_package.into_iter().map(|path| &path[PACKAGE.len()..]);
+        let wanted: Vec<&str> = of_package
+            .chain(about.selection.packages.iter().map(String::as_str))
+            .collect();
+        if !wanted.is_empty() {
+            let sources = Sources::new(&seen.view, &ask.session.workspace.repository).until(ask.call.ctx.interrupt);
+            filter = filter.in_packages(selected_packages(&sources, &wanted)?);
+        }
         let key = CursorKey::new(&seen.view, &ask.common.question);
         let cursor = ask.common.cursor.as_deref().filter(|_| about.has_cursor);
         let after = cursor.map(|cursor| key.read(cursor)).transpose()?;
@@ -308,13 +322,13 @@ impl<'a> Question<'a> {
 
 /// Converts patterns as typed to patterns relative to the repository root. The path of a file or directory is matched
 /// literally.
-fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
+fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[&String]) -> Vec<String> {
     let is_directory = |path: &str| {
         let start = format!("{path}/");
         let mut files = seen.view.files();
         !path.is_empty() && files.any(|(_, file)| file.path.starts_with(start.as_bytes()))
     };
-    let glob = |typed: &String| {
+    let glob = |typed: &&String| {
         let glob = pattern(&ask.session.workspace, typed);
         let (sign, path) = match glob.strip_prefix('!') {
             Some(path) => ("!", path),
@@ -328,6 +342,39 @@ fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[String]) -> Vec<String> {
         }
     };
     paths.iter().map(glob).collect()
+}
+
+/// Returns the folders of all packages, with true for those with a wanted name: `NAME`, or `NAME+deps` with the packages
+/// that it needs.
+fn selected_packages(sources: &Sources<'_>, wanted: &[&str]) -> Result<HashMap<String, bool>> {
+    let (packages, _) = packages(sources)?;
+    let mut selected = BTreeSet::new();
+    for wanted in wanted {
+        let (name, has_needed) = match wanted.strip_suffix("+deps") {
+            Some(name) => (name, true),
+            None => (*wanted, false),
+        };
+        let numbers = (0..packages.len()).filter(|number| packages[*number].name == name);
+        let mut waiting: Vec<usize> = numbers.collect();
+        if waiting.is_empty() {
+            let near = nearest(name, packages.iter().map(|package| package.name.as_str()));
+            let hint = match near.as_slice() {
+                [] => "codescout outline --view packages lists the packages".into(),
+                near => Hint::did_you_mean(near),
+            };
+            return Err(OpError::not_found(format!("no package is called {name:?}"), hint));
+        }
+        while let Some(number) = waiting.pop() {
+            if selected.insert(number) && has_needed {
+                waiting.extend(&packages[number].needs);
+            }
+        }
+    }
+    let mut folders = HashMap::new();
+    for (number, package) in packages.into_iter().enumerate() {
+        *folders.entry(package.folder).or_default() |= selected.contains(&number);
+    }
+    Ok(folders)
 }
 
 /// Returns the provenance of an answer that does not depend on files; `None` outside a repository.

@@ -1,6 +1,7 @@
 //! Limits a query to some files of a view.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -9,6 +10,7 @@ use crate::model::{Explain, Explanation, Lang, NameKind, RepoPath, typed, with_p
 use crate::snapshot::{FileId, View};
 
 use super::near::nearest;
+use super::packages::ancestors;
 use super::path_role::is_test_path;
 
 /// Determines how test code is treated.
@@ -34,6 +36,8 @@ pub struct FileFilter {
     exclude: Option<GlobSet>,
     langs: Vec<Lang>,
     tests: Tests,
+    /// The folders of packages, with true for the selected ones. `None` if no package is selected.
+    packages: Option<HashMap<String, bool>>,
 }
 
 /// The reason why a filter is rejected.
@@ -104,12 +108,26 @@ impl FileFilter {
             exclude: globs(exclude)?,
             langs,
             tests,
+            packages: None,
         })
+    }
+
+    /// Accepts only files of the selected packages. `folders` has the folder of each package, with true for the
+    /// selected ones; a file belongs to the package with the nearest folder above it.
+    pub fn in_packages(self, folders: HashMap<String, bool>) -> Self {
+        Self {
+            packages: Some(folders),
+            ..self
+        }
     }
 
     /// Returns true if the filter accepts every file.
     pub fn is_open(&self) -> bool {
-        self.include.is_none() && self.exclude.is_none() && self.langs.is_empty() && self.tests == Tests::Any
+        self.include.is_none()
+            && self.exclude.is_none()
+            && self.langs.is_empty()
+            && self.tests == Tests::Any
+            && self.packages.is_none()
     }
 
     /// Returns true if the filter accepts a file of `view`.
@@ -124,7 +142,13 @@ impl FileFilter {
 
     fn passes_as(&self, path: &[u8], lang: impl Fn() -> Lang) -> bool {
         let path: &str = &with_placeholders(path);
-        self.include.as_ref().is_none_or(|globs| globs.is_match(path))
+        let is_selected = |folders: &HashMap<String, bool>| {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let nearest = ancestors(folder).find_map(|folder| folders.get(folder));
+            nearest.copied().unwrap_or_default()
+        };
+        self.packages.as_ref().is_none_or(is_selected)
+            && self.include.as_ref().is_none_or(|globs| globs.is_match(path))
             && !self.exclude.as_ref().is_some_and(|globs| globs.is_match(path))
             && (self.langs.is_empty() || self.langs.contains(&lang()))
             && match self.tests {

@@ -27,6 +27,7 @@ mod meaning;
 mod messages;
 mod near;
 mod outline;
+mod packages;
 mod path_role;
 mod pattern;
 mod pickaxe;
@@ -81,6 +82,7 @@ pub use outline::{
     FileHeadings, FileImports, FileSymbols, OutlineError, RepositoryMap, Share, Summary, TreeNode, files_below,
     headings_of, imports_of, map, summary, symbols_of, tree,
 };
+pub use packages::{Package, ancestors, packages};
 pub use path_role::is_test_path;
 pub use pattern::{Pattern, PatternError, PatternOptions};
 pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};

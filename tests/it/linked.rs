@@ -176,7 +176,9 @@ fn callers_are_found_across_repositories() {
     )
     .expect(0);
     assert!(impact.text().contains("paint"), "{}", impact.text());
-    let callees = call(&program, &["graph", "callees", "paint", "--linked", "--json"]).expect(0).text();
+    let callees = call(&program, &["graph", "callees", "paint", "--linked", "--json"])
+        .expect(0)
+        .text();
     assert!(callees.contains("shapes:/src/shapes/area.py"), "{callees}");
 }
 
@@ -291,4 +293,185 @@ fn a_server_reads_no_linked_repository_outside_its_roots() {
         .call("read", json!({"target": "shapes:src/shapes/area.py"}))
         .failure();
     assert!(!read.contains("def area"), "{read}");
+}
+
+/// A repository with packages of several package managers.
+fn monorepo() -> TestRepo {
+    TestRepo::new(
+        "
+        //- Cargo.toml
+        [workspace]
+        members = [\"crates/*\"]
+        exclude = [\"crates/old\"]
+        [workspace.dependencies]
+        core-store = { path = \"crates/core\" }
+        //- crates/core/Cargo.toml
+        [package]
+        name = \"core-store\"
+        //- crates/core/src/lib.rs
+        pub fn open_store() {}
+        //- crates/cli/Cargo.toml
+        [package]
+        name = \"cli\"
+        [dependencies]
+        store = { package = \"core-store\", workspace = true }
+        helper = { path = \"../../tools/helper\" }
+        //- crates/cli/src/main.rs
+        fn main() { store::open_store(); }
+        //- crates/old/Cargo.toml
+        [package]
+        name = \"old\"
+        //- crates/cli/tests/data/Cargo.toml
+        [package]
+        name = \"fixture\"
+        //- tools/helper/Cargo.toml
+        [package]
+        name = \"helper\"
+        //- tools/helper/src/lib.rs
+        pub fn help_store() {}
+        //- web/pnpm-workspace.yaml
+        packages:
+          - 'apps/*'
+          # not this one
+          - \"!apps/draft\"
+        //- web/package.json
+        {\"name\": \"web-root\", \"private\": true}
+        //- web/apps/site/package.json
+        {\"name\": \"site\", \"dependencies\": {\"ui\": \"workspace:*\", \"react\": \"^19\"}}
+        //- web/apps/site/store.js
+        export function open_store() {}
+        //- web/apps/ui/package.json
+        {\"name\": \"ui\"}
+        //- web/apps/draft/package.json
+        {\"name\": \"draft\"}
+        //- web/apps/site/test/broken/package.json
+        {oops
+        //- go/go.work
+        go 1.22
+        use (
+            ./api
+            ./server // the server
+        )
+        //- go/api/go.mod
+        module example.com/api
+        //- go/server/go.mod
+        module example.com/server
+        require (
+            example.com/api v0.0.0
+        )
+        //- go/spare/go.mod
+        module example.com/spare
+        //- java/pom.xml
+        <project><artifactId>parent</artifactId><modules><module>lib</module></modules></project>
+        //- java/lib/pom.xml
+        <project><parent><artifactId>parent</artifactId></parent><artifactId>lib</artifactId></project>
+        //- java/lib/src/test/resources/pom.xml
+        <project><artifactId>sample</artifactId></project>
+        //- android/settings.gradle.kts
+        include(\":app\", \":core:data\")
+        //- android/app/build.gradle.kts
+        dependencies { implementation(project(\":core:data\")) }
+        //- android/core/data/build.gradle.kts
+        plugins { }
+        //- android/samples/build.gradle.kts
+        plugins { }
+        //- py/pyproject.toml
+        [project]
+        name = \"My.Tool\"
+        dependencies = [\"my-lib>=1\"]
+        [tool.uv.workspace]
+        members = [\"libs/*\"]
+        //- py/libs/lib/pyproject.toml
+        [project]
+        name = \"my_lib\"
+        //- net/App/App.csproj
+        <Project><ItemGroup><ProjectReference Include=\"..\\\\Lib\\\\Lib.csproj\" /></ItemGroup></Project>
+        //- net/Lib/Lib.csproj
+        <Project></Project>
+        ",
+    )
+}
+
+#[test]
+fn packages_are_those_of_the_package_managers() {
+    let repo = monorepo();
+    let found = call(&repo, &["outline", "--view", "packages", "--json"])
+        .expect(0)
+        .json();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let rows = found["results"].as_array().unwrap().iter().map(|row| {
+        let needs: Vec<String> = row["needs"].as_array().unwrap().iter().map(text).collect();
+        format!(
+            "{} {} {} [{}]",
+            text(&row["path"]),
+            text(&row["manager"]),
+            text(&row["name"]),
+            needs.join(" ")
+        )
+    });
+    let rows: Vec<String> = rows.collect();
+    assert_eq!(
+        rows,
+        [
+            "android/app gradle :android:app [:android:core:data]",
+            "android/core/data gradle :android:core:data []",
+            "crates/cli cargo cli [core-store helper]",
+            "crates/core cargo core-store []",
+            "go/api go example.com/api []",
+            "go/server go example.com/server [example.com/api]",
+            "java maven parent []",
+            "java/lib maven lib [parent]",
+            "net/App dotnet App [Lib]",
+            "net/Lib dotnet Lib []",
+            "py python my-tool [my-lib]",
+            "py/libs/lib python my-lib []",
+            "tools/helper cargo helper []",
+            "web npm web-root []",
+            "web/apps/site npm site [ui]",
+            "web/apps/ui npm ui []",
+        ],
+        "{found}"
+    );
+    assert_eq!(found["complete"], true, "{found}");
+}
+
+#[test]
+fn a_question_can_be_about_one_package() {
+    let repo = monorepo();
+    let files = |options: &[&str]| {
+        let found = call(&repo, &[&["grep", "_store", "--json"], options].concat()).json();
+        let rows = found["results"].as_array().unwrap().iter();
+        let mut paths: Vec<String> = rows.map(|row| row["path"].as_str().unwrap().to_owned()).collect();
+        paths.dedup();
+        paths
+    };
+    assert_eq!(files(&["--package", "cli"]), ["crates/cli/src/main.rs"]);
+    let with_needed = [
+        "crates/cli/src/main.rs",
+        "crates/core/src/lib.rs",
+        "tools/helper/src/lib.rs",
+    ];
+    assert_eq!(files(&["--package", "cli+deps"]), with_needed);
+    assert_eq!(files(&["-p", "package:site"]), ["web/apps/site/store.js"]);
+    let search = call(&repo, &["search", "open_store", "--package", "site", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(search["results"][0]["path"], "web/apps/site/store.js", "{search}");
+    let wrong = call(&repo, &["search", "x", "--package", "sites"]).expect(2);
+    assert!(wrong.stderr.contains("did you mean site"), "{}", wrong.stderr);
+}
+
+#[test]
+fn impact_is_counted_by_package() {
+    let repo = monorepo();
+    let impact = call(
+        &repo,
+        &["graph", "impact", "crates/core/src/lib.rs#open_store", "--json"],
+    )
+    .json();
+    assert_eq!(
+        impact["packages"],
+        json!([{"name": "cli", "definitions": 1, "tests": 0}]),
+        "{impact}"
+    );
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::account::Account;
+use super::by_package::PackageReached;
 use super::impact::ImpactTotals;
 
 #[derive(Debug, Serialize)]
@@ -111,6 +112,9 @@ pub(crate) struct ImpactFacts {
     pub(super) total: usize,
     #[serde(flatten)]
     pub(super) totals: ImpactTotals,
+    /// What is reached in each package, if the repository has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) packages: Vec<PackageReached>,
 }
 
 /// The fields of the answer.

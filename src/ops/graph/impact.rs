@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use super::account::in_hidden_code;
+use super::by_package::{by_package, to_text};
 use super::facts::{GraphFacts, ImpactFacts};
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
@@ -200,12 +201,20 @@ impl Lookup<'_> {
         let line = affected.totals.to_text();
         let is_shown = |row: &ReachedOut| row.sure || self.request.candidates;
         let rows = affected.definitions.into_iter().chain(affected.tests);
-        let rows: Vec<GraphRow> = rows.filter(is_shown).map(GraphRow::Reached).collect();
+        let rows: Vec<ReachedOut> = rows.filter(is_shown).collect();
+        facts.packages = by_package(&self.question.sources(), rows.iter())?;
+        let rows: Vec<GraphRow> = rows.into_iter().map(GraphRow::Reached).collect();
         facts.total = rows.len();
         facts.totals = affected.totals;
+        let by_package = (!facts.packages.is_empty()).then(|| to_text(&facts.packages));
         let mut page = self.page(rows, facts.total, GraphFacts::Impact(facts));
         page.provenance = Some(provenance);
-        page.head = Recorded::of(|out| out.whole_line(&line));
+        page.head = Recorded::of(|out| {
+            [Some(line), by_package]
+                .iter()
+                .flatten()
+                .for_each(|line| out.whole_line(line))
+        });
         Ok(page)
     }
 }
@@ -261,6 +270,7 @@ impl Lookup<'_> {
             target: None,
             total: rows.len(),
             totals: affected.totals.clone(),
+            packages: Vec::new(),
         });
         let paging = Paging::numbered(None, 0, rows.len(), usize::MAX);
         let mut page = Page::new(provenance, facts, Vec::new(), paging);

@@ -1,6 +1,7 @@
 //! `graph`: relations between definitions and between files: who calls what, what imports what.
 
 mod account;
+mod by_package;
 mod degrees;
 mod diagram;
 mod edges;
