@@ -50,7 +50,7 @@ pub(super) struct Global {
     /// Revision: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
     #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true, help_heading = GLOBAL_HEADING)]
     pub(super) reference: String,
-    /// Run as if started in this directory
+    /// Run as if started in this directory; for a URL, in a clone in your cache (see clone.hosts)
     #[arg(long, value_name = "DIR", default_value = ".", global = true, help_heading = GLOBAL_HEADING)]
     pub(super) repo: PathBuf,
     /// Print the result as one JSON object

@@ -51,7 +51,7 @@ use crate::artifact::{WORKER, serve_extractor, use_workers};
 use crate::config::{Environment, Overrides};
 use crate::model::ErrorKind;
 use crate::program::this_program;
-use crate::session::{OpError, Result, Workspace};
+use crate::session::{OpError, Result, Workspace, is_address, mirror_of};
 use crate::sidecar::failpoint;
 
 /// Set by SIGINT, SIGTERM and SIGHUP. Long operations check it and stop, keeping completed work.
@@ -84,7 +84,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     // No worker can be started if the path is unknown.
     use_workers(this_program().unwrap_or_default());
     let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
-    let args = match Args::try_parse_from(args) {
+    let mut args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(mut error) => {
             suggest_quotes(&mut error);
@@ -105,7 +105,8 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
     start_logging(&args.global);
     signals::catch();
-    let ended = arm_fail_point().and_then(|()| run_caught(&args, &mut output));
+    let opened = arm_fail_point().and_then(|()| use_mirror(&mut args));
+    let ended = opened.and_then(|()| run_caught(&args, &mut output));
     // An error is printed after what was found before.
     let shown = output.flush();
     match ended.and_then(|found| Ok((shown?, found).1)) {
@@ -120,6 +121,21 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// If the repository is named by its address, replaces that by the folder of its mirror. `index` fetches.
+fn use_mirror(args: &mut Args) -> Result<()> {
+    let Some(address) = args.global.repo.to_str().filter(|repo| is_address(repo)) else {
+        return Ok(());
+    };
+    let is_fetched = matches!(args.command, Command::Index(_));
+    let said = |text: &str| {
+        if !args.global.quiet {
+            render::note(text);
+        }
+    };
+    args.global.repo = mirror_of(address, is_fetched, &INTERRUPTED, &said)?;
+    Ok(())
 }
 
 fn arm_fail_point() -> Result<()> {

@@ -304,6 +304,7 @@ impl PullOut {
 fn bounds(max_bytes: u64) -> Bounds<'static> {
     Bounds {
         max_bytes,
+        until: None,
         interrupt: &INTERRUPTED,
     }
 }

@@ -7,6 +7,9 @@ use super::resolve::{Origin, Sources};
 use super::settings::{Entry, NAMED};
 use crate::query::nearest;
 
+/// The name for the libraries that a project uses, unless the user has linked something by that name.
+pub const LIBRARIES: &str = "lib";
+
 /// The linked repositories and the scopes.
 #[derive(Clone, Debug, Default)]
 pub struct Links {

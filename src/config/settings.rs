@@ -372,6 +372,11 @@ settings! {
         /// Folders in which calls of `codescout serve` may name repositories
         roots: Vec<PathBuf> = Vec::new();
     }
+    /// Clones of repositories that `--repo URL` names.
+    clone: CloneConfig, User {
+        /// Hosts from which `--repo URL` may clone, separated by commas; `file` for `file://`
+        hosts: Option<String> = None;
+    }
     /// Hooks of coding agents.
     agents: AgentsConfig, Machine {
         /// Let the hooks of coding agents add advice

@@ -38,6 +38,8 @@ const MAX_MEMORY: u64 = 2 << 30;
 pub struct Bounds<'a> {
     /// Maximum number of bytes that one call may add to the directory.
     pub max_bytes: u64,
+    /// The subprocess is stopped at this time.
+    pub until: Option<Instant>,
     /// Stops the subprocess when set.
     pub interrupt: &'a AtomicBool,
 }
@@ -54,6 +56,9 @@ pub enum BoundError {
         /// The limit in bytes.
         allowed: u64,
     },
+    /// The time is over.
+    #[error("the transfer takes too long")]
+    TooLong,
     /// The output exceeds the limit.
     #[error("the output of git exceeds {MAX_SAID} bytes")]
     TooMuchOutput,
@@ -101,6 +106,9 @@ impl Bounds<'_> {
 
     fn check(&self, folder: &Path, before: u64) -> Result<(), BoundError> {
         go_on(self.interrupt)?;
+        if self.until.is_some_and(|until| Instant::now() > until) {
+            return Err(BoundError::TooLong);
+        }
         if bytes_below(folder).saturating_sub(before) > self.max_bytes {
             let allowed = self.max_bytes;
             return Err(BoundError::TooMuch { allowed });
@@ -294,7 +302,12 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).current_dir(folder.path());
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Bounds { max_bytes, interrupt }.output(&mut shell, folder.path(), b"in")
+        Bounds {
+            max_bytes,
+            until: None,
+            interrupt,
+        }
+        .output(&mut shell, folder.path(), b"in")
     }
 
     #[test]

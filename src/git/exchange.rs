@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use super::bounded::{BoundError, Bounds};
 use super::command::{CommandError, networked};
@@ -328,10 +328,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn command(&self) -> Result<Command, CommandError> {
-        let mut command = networked(&self.folder)?;
-        for transport in TRANSPORTS {
-            command.arg("-c").arg(format!("protocol.{transport}.allow=always"));
-        }
+        let mut command = transferring(&self.folder)?;
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
@@ -358,13 +355,17 @@ impl<'a> Exchange<'a> {
             address: self.shown(),
             source,
         })?;
-        self.outcome(operation, output)
+        outcome(operation, &self.address, output)
     }
 
     fn run<S: AsRef<OsStr>>(&self, operation: &str, arguments: &[S]) -> Result<Vec<u8>, ExchangeError> {
         let mut command = self.command()?;
         command.arg(operation).args(arguments);
-        self.outcome(operation, command.output().map_err(CommandError::NotRun)?)
+        outcome(
+            operation,
+            &self.address,
+            command.output().map_err(CommandError::NotRun)?,
+        )
     }
 
     fn feed(&self, operation: &str, arguments: &[&str], input: &[u8]) -> Result<String, ExchangeError> {
@@ -374,24 +375,35 @@ impl<'a> Exchange<'a> {
         if let Some(mut stdin) = child.stdin.take() {
             stdin.write_all(input).map_err(CommandError::NotRun)?;
         }
-        let output = self.outcome(operation, child.wait_with_output().map_err(CommandError::NotRun)?)?;
+        let output = child.wait_with_output().map_err(CommandError::NotRun)?;
+        let output = outcome(operation, &self.address, output)?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
+}
 
-    fn outcome(&self, operation: &str, output: std::process::Output) -> Result<Vec<u8>, ExchangeError> {
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        // `git push` reports rejected refs on stdout.
-        let said = [output.stderr, output.stdout].concat();
-        // ssh ends lines with CR LF.
-        let said = String::from_utf8_lossy(&said).replace('\r', "");
-        let message = without_secrets(&said, &self.address);
-        Err(ExchangeError::Git(CommandError::Failed {
-            operation: operation.to_owned(),
-            message: message.trim().to_owned(),
-        }))
+/// Returns a git command that may use the network, by the allowed transports.
+pub(super) fn transferring(folder: &Path) -> Result<Command, CommandError> {
+    let mut command = networked(folder)?;
+    for transport in TRANSPORTS {
+        command.arg("-c").arg(format!("protocol.{transport}.allow=always"));
     }
+    Ok(command)
+}
+
+/// Returns the output of git, or the error that it printed about the repository at `address`.
+pub(super) fn outcome(operation: &str, address: &str, output: Output) -> Result<Vec<u8>, ExchangeError> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    // `git push` reports rejected refs on stdout.
+    let said = [output.stderr, output.stdout].concat();
+    // ssh ends lines with CR LF.
+    let said = String::from_utf8_lossy(&said).replace('\r', "");
+    let message = without_secrets(&said, address);
+    Err(ExchangeError::Git(CommandError::Failed {
+        operation: operation.to_owned(),
+        message: message.trim().to_owned(),
+    }))
 }
 
 fn is_id(text: &str) -> bool {
@@ -437,7 +449,7 @@ pub(super) fn address_of(repository: &Repository, remote: &str, direction: Direc
     }
 }
 
-fn is_allowed(address: &str) -> bool {
+pub(super) fn is_allowed(address: &str) -> bool {
     if address.is_empty() || address.starts_with('-') || address.contains("::") || address.chars().any(char::is_control)
     {
         return false;
@@ -456,7 +468,7 @@ fn is_folder(address: &str) -> bool {
 }
 
 /// Returns the address without credentials, query and fragment, for display.
-fn without_password(address: &str) -> String {
+pub(super) fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
     };

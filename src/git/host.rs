@@ -6,14 +6,14 @@ use super::open::Repository;
 /// Returns the host of the remote `origin` in lower case; `None` without such a remote or for a folder.
 pub fn origin_host(repository: &Repository) -> Result<Option<String>, ExchangeError> {
     match address_of(repository, "origin", Direction::Fetch) {
-        Ok(address) => Ok(host(&address)),
+        Ok(address) => Ok(host_of(&address)),
         Err(ExchangeError::NoRemote { .. } | ExchangeError::Address { .. } | ExchangeError::Io { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Returns the host of `scheme://user@host:port/path` or `user@host:path`.
-fn host(address: &str) -> Option<String> {
+pub fn host_of(address: &str) -> Option<String> {
     let authority = match address.split_once("://") {
         Some(("file", _)) => return None,
         Some((_, rest)) => rest.split('/').next()?,
@@ -26,7 +26,7 @@ fn host(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::host;
+    use super::host_of;
 
     #[test]
     fn the_host_is_found_in_every_form_of_an_address() {
@@ -41,7 +41,7 @@ mod tests {
             ("/srv/github.com:a/b", None),
             ("../other", None),
         ] {
-            assert_eq!(host(address).as_deref(), expected, "{address}");
+            assert_eq!(host_of(address).as_deref(), expected, "{address}");
         }
     }
 }

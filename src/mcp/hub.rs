@@ -17,8 +17,10 @@ use crate::git::{OpenError, Repository};
 use crate::model::ErrorKind;
 use crate::session::{Context as _, OpError, Opens, Result, Session, Workspace};
 
-/// Maximum number of open repository sessions.
-const MAX_SESSIONS: usize = 8;
+/// Maximum number of open repository sessions. A question over linked repositories needs one for each.
+const MAX_SESSIONS: usize = 32;
+/// Number of sessions, the last used ones, that keep the views of several revisions. The others keep one.
+const MAX_BUSY_SESSIONS: usize = 8;
 /// Maximum number of folders that are recorded as names of one repository.
 const MAX_FOLDERS: usize = 64;
 /// Maximum length of the `repo` argument.
@@ -143,6 +145,8 @@ impl Hub {
     /// Removes in-memory indexes, least recently used first, until the others fit into [`MAX_BYTES_IN_MEMORY`].
     fn drop_excess_indexes(&self) {
         let sessions = self.sessions.lock();
+        let idle = sessions.iter().rev().skip(MAX_BUSY_SESSIONS);
+        idle.for_each(|held| held.session.keep_newest_view());
         let indexes = sessions.iter().flat_map(|held| {
             let indexes = held.session.in_memory().into_iter();
             indexes.map(|(tree, n_bytes)| (&held.session, tree, n_bytes))

@@ -120,7 +120,33 @@ fn merged(manifests: Vec<Manifest>) -> Vec<Manifest> {
             }
         }
     }
+    name_projects(&mut merged);
     merged
+}
+
+/// Names the projects of Gradle by their paths in the build, and the projects that they need by folder.
+fn name_projects(manifests: &mut [Manifest]) {
+    let is_build = |one: &&Manifest| one.manager == "gradle" && one.members.is_some();
+    let builds: BTreeSet<String> = manifests
+        .iter()
+        .filter(is_build)
+        .map(|one| one.folder.clone())
+        .collect();
+    for project in manifests
+        .iter_mut()
+        .filter(|one| one.manager == "gradle" && one.name.is_some())
+    {
+        let build = ancestors(&project.folder)
+            .find(|folder| builds.contains(*folder))
+            .unwrap_or_default();
+        let path = project.folder[build.len()..].trim_start_matches('/').replace('/', ":");
+        let needs = std::mem::take(&mut project.needs).into_iter().map(|need| match need {
+            Need::Name(path) => Need::Folder(join(build, &path.replace(':', "/"))),
+            folder => folder,
+        });
+        project.needs = needs.collect();
+        project.name = Some(format!(":{path}"));
+    }
 }
 
 /// Returns the packages among the manifests, with what they need, and the manifests of packages that cannot be parsed.
@@ -506,7 +532,7 @@ fn gradle(text: &str, folder: &str, name: &str) -> Option<Manifest> {
         });
         return Some(manifest);
     }
-    manifest.name = Some(format!(":{}", folder.replace('/', ":")));
+    manifest.name = Some(folder.to_owned());
     for call in between(&code, "project(", ")") {
         let path = call.rsplit('=').next().unwrap_or(call).trim().trim_matches(['"', '\'']);
         manifest

@@ -197,6 +197,13 @@ impl Session {
             .retain(|seen| seen.target.is_none_or(|target| target.tree != tree));
     }
 
+    /// Removes all cached views but the newest.
+    pub(crate) fn keep_newest_view(&self) {
+        let mut views = self.views.lock();
+        let n_older = views.len().saturating_sub(1);
+        views.drain(..n_older);
+    }
+
     fn held_base(&self, tree: TreeId) -> Option<Based> {
         let mut bases = self.bases.lock();
         let is_partial = self.workspace.repository.is_partial();

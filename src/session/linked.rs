@@ -7,7 +7,7 @@ use super::call::CallCtx;
 use super::error::{OpError, Result};
 use super::open::{SeenView, Session, ViewRequest};
 use super::workspace::Workspace;
-use crate::config::{Link, UnknownLink};
+use crate::config::{LIBRARIES, Link, UnknownLink};
 use crate::model::Hint;
 use crate::snapshot::{Other, View, linked_folder};
 
@@ -57,7 +57,7 @@ impl Session {
     ) -> Result<Arc<SeenView>> {
         let (mut parts, mut left_out) = (Vec::<Part>::new(), Vec::new());
         let mut n_files = seen.view.n_files();
-        for link in self.selected(names)? {
+        for link in self.selected(names, &mut left_out)? {
             let name = link.name.clone();
             match self.part(link, &seen.view, opens, request, call) {
                 Ok(part) if parts.iter().any(|other| other.is_same(&part)) => {}
@@ -104,9 +104,10 @@ impl Session {
         target: &'t str,
         opens: &dyn Opens,
     ) -> Result<Option<(Arc<Session>, &'t str, String)>> {
-        let named = target.split_once(':');
-        let Some((link, rest)) = named.and_then(|(name, rest)| Some((self.workspace.config.links.get(name)?, rest)))
-        else {
+        let Some((name, rest)) = target.split_once(':') else {
+            return Ok(None);
+        };
+        let Some(link) = self.link(name)? else {
             return Ok(None);
         };
         let session = self.opened(&link, opens)?;
@@ -114,19 +115,39 @@ impl Session {
         Ok(Some((session, rest.trim_start_matches('/'), reference)))
     }
 
-    /// Returns the links with these names; all if there are none.
-    fn selected(&self, names: &[String]) -> Result<Vec<Link>> {
+    /// Returns the links with these names, and adds what they lack to `left_out`.
+    fn selected(&self, names: &[String], left_out: &mut Vec<String>) -> Result<Vec<Link>> {
         let links = &self.workspace.config.links;
-        if links.is_empty() {
+        let is_libraries = |name: &String| name == LIBRARIES && links.get(name).is_none();
+        let (libraries, names): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_libraries);
+        if links.is_empty() && !names.is_empty() {
             return Err(OpError::new(
                 "no repositories are linked",
                 "the user can link one: codescout config set linked.NAME PATH (--user for all repositories)",
             ));
         }
-        links.select(names).map_err(|UnknownLink { name, near }| {
+        let mut selected = links.select(&names).map_err(|UnknownLink { name, near }| {
             let hint = Hint::from(format!("linked are {}", near.join(", ")));
             OpError::not_found(format!("no linked repository or scope is called {name:?}"), hint)
-        })
+        })?;
+        if !libraries.is_empty() {
+            match self.workspace.libraries() {
+                Ok((link, too_large)) => {
+                    selected.push(link);
+                    left_out.extend(too_large);
+                }
+                Err(error) => left_out.push(format!("{LIBRARIES} is not searched: {error}")),
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Returns the link with this name.
+    fn link(&self, name: &str) -> Result<Option<Link>> {
+        match self.workspace.config.links.get(name) {
+            None if name == LIBRARIES => Ok(Some(self.workspace.libraries()?.0)),
+            link => Ok(link),
+        }
     }
 
     fn opened(&self, link: &Link, opens: &dyn Opens) -> Result<Arc<Session>> {

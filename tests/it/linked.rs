@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Called, call_in};
+use crate::cli::{Called, call_in, command};
 use crate::mcp::Client;
 use crate::support::TestRepo;
 
@@ -413,8 +413,8 @@ fn packages_are_those_of_the_package_managers() {
     assert_eq!(
         rows,
         [
-            "android/app gradle :android:app [:android:core:data]",
-            "android/core/data gradle :android:core:data []",
+            "android/app gradle :app [:core:data]",
+            "android/core/data gradle :core:data []",
             "crates/cli cargo cli [core-store helper]",
             "crates/core cargo core-store []",
             "go/api go example.com/api []",
@@ -474,4 +474,188 @@ fn impact_is_counted_by_package() {
         json!([{"name": "cli", "definitions": 1, "tests": 0}]),
         "{impact}"
     );
+}
+
+/// Runs the program with another home folder.
+fn at_home(repo: &TestRepo, home: &Path, args: &[&str]) -> Called {
+    let output = command(repo.root(), args).env("HOME", home).output().unwrap();
+    Called {
+        code: output.status.code().unwrap(),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[test]
+fn a_repository_is_cloned_only_from_hosts_that_the_user_allows() {
+    let home = tempfile::tempdir().unwrap();
+    let there = TestRepo::new("//- a.py\ndef area_there():\n    pass\n");
+    let here = TestRepo::new("//- .codescout.toml\n[clone]\nhosts = \"file\"\n");
+    let address = format!("file://{}", there.root().display());
+    let grep = |text: &str| at_home(&here, home.path(), &["grep", text, "--repo", &address, "--json"]);
+    let refused = grep("area_there").expect(2);
+    assert!(
+        refused.stderr.contains("cloning from file is not allowed"),
+        "{}",
+        refused.stderr
+    );
+    let other = at_home(
+        &here,
+        home.path(),
+        &["search", "x", "--repo", "https://example.invalid/a.git"],
+    )
+    .expect(2);
+    assert!(
+        other.stderr.contains("config set --user clone.hosts example.invalid"),
+        "{}",
+        other.stderr
+    );
+    assert!(!home.path().join(".cache").exists());
+
+    at_home(
+        &there,
+        home.path(),
+        &["config", "set", "--user", "clone.hosts", "example.org, file"],
+    )
+    .expect(0);
+    let found = grep("area_there").expect(0).json();
+    assert_eq!(found["results"][0]["path"], "a.py", "{found}");
+    there.write("a.py", "def area_later():\n    pass\n");
+    there.commit("later");
+    grep("area_later").expect(1);
+    at_home(&here, home.path(), &["index", "--repo", &address]).expect(0);
+    grep("area_later").expect(0);
+    let gone = at_home(&here, home.path(), &["search", "x", "--repo", "file:///nowhere/at/all"]).expect(2);
+    assert!(gone.stderr.contains("git clone failed"), "{}", gone.stderr);
+    let folders = std::fs::read_dir(home.path().join(".cache/codescout/clones")).unwrap();
+    assert_eq!(folders.count(), 1);
+}
+
+#[test]
+fn libraries_are_searched_in_the_installed_version() {
+    let home = tempfile::tempdir().unwrap();
+    let outside = home.path().join("secret.py");
+    std::fs::write(&outside, "def canary_outside(): pass\n").unwrap();
+    let registry = home.path().join(".cargo/registry/src/index.crates.io-1");
+    let put = |path: std::path::PathBuf, content: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    put(
+        registry.join("shapes-1.2.3/Cargo.toml"),
+        "[package]\nname = \"shapes\"\n",
+    );
+    put(
+        registry.join("shapes-1.2.3/src/lib.rs"),
+        "pub fn area_of_shape() -> u32 { 1 }\n",
+    );
+    put(
+        registry.join("shapes-1.2.4/src/lib.rs"),
+        "pub fn area_of_later() -> u32 { 1 }\n",
+    );
+    put(
+        home.path().join("go/pkg/mod/example.com/!big/math@v1.0.0/go.mod"),
+        "module example.com/Big/math\n",
+    );
+    put(
+        home.path().join("go/pkg/mod/example.com/!big/math@v1.0.0/area.go"),
+        "package math\n\nfunc AreaOfCircle() int { return 1 }\n",
+    );
+    let project = || {
+        let repo = TestRepo::new(
+            "
+            //- .gitignore
+            node_modules
+            .venv
+            //- Cargo.toml
+            [package]
+            name = \"app\"
+            [dependencies]
+            shapes = \"1\"
+            //- Cargo.lock
+            [[package]]
+            name = \"app\"
+            version = \"0.1.0\"
+            [[package]]
+            name = \"shapes\"
+            version = \"1.2.3\"
+            source = \"registry+https://example.org\"
+            [[package]]
+            name = \"../../../secret\"
+            version = \"1\"
+            source = \"registry+https://example.org\"
+            //- src/main.rs
+            fn main() { shapes::area_of_shape(); }
+            //- go.mod
+            module example.com/app
+            require (
+            \texample.com/Big/math v1.0.0 // indirect
+            )
+            ",
+        );
+        put(
+            repo.path("node_modules/tri/package.json"),
+            "{\"name\": \"tri\", \"version\": \"2.0.0\"}",
+        );
+        put(
+            repo.path("node_modules/tri/index.js"),
+            "export function areaOfTriangle() {}\n",
+        );
+        std::os::unix::fs::symlink(home.path(), repo.path("node_modules/evil")).unwrap();
+        let packages = repo.path(".venv/lib/python3.12/site-packages");
+        put(
+            packages.join("quad-3.0.dist-info/RECORD"),
+            "quad/__init__.py,sha256=x,1\n../../../../../secret.py,,\n",
+        );
+        put(
+            packages.join("quad/__init__.py"),
+            "def area_of_square():\n    return 1\n",
+        );
+        repo
+    };
+    let repo = project();
+    for (query, path) in [
+        ("area_of_shape", "lib:/shapes-1.2.3/src/lib.rs"),
+        ("AreaOfCircle", "lib:/example.com_Big_math-v1.0.0/area.go"),
+        ("areaOfTriangle", "lib:/tri-2.0.0/index.js"),
+        ("area_of_square", "lib:/quad-3.0/quad/__init__.py"),
+    ] {
+        let found = at_home(&repo, home.path(), &["symbol", query, "--linked=lib", "--json"])
+            .expect(0)
+            .json();
+        assert_eq!(found["results"][0]["path"], path, "{found}");
+    }
+    for absent in ["area_of_later", "canary_outside"] {
+        at_home(&repo, home.path(), &["grep", absent, "--linked=lib"]).expect(1);
+    }
+    let callers = at_home(
+        &repo,
+        home.path(),
+        &["graph", "callers", "area_of_shape", "--linked=lib"],
+    )
+    .expect(0)
+    .text();
+    assert!(callers.contains("src/main.rs:1"), "{callers}");
+    let read = at_home(&repo, home.path(), &["read", "lib:tri-2.0.0/index.js"])
+        .expect(0)
+        .text();
+    assert_eq!(read, "export function areaOfTriangle() {}\n");
+
+    // Another project with the same libraries adds nothing.
+    let n_blobs = || {
+        let status = at_home(
+            &repo,
+            home.path(),
+            &[
+                "status",
+                "--json",
+                "--repo",
+                text(&home.path().join(".cache/codescout/libs.git")),
+            ],
+        );
+        status.json()["blobs"].clone()
+    };
+    let before = n_blobs();
+    at_home(&project(), home.path(), &["symbol", "area_of_shape", "--linked=lib"]).expect(0);
+    assert_eq!(n_blobs(), before);
 }

@@ -1,0 +1,72 @@
+//! Clones repositories by their addresses into bare mirrors.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::bounded::Bounds;
+use super::exchange::{ExchangeError, is_allowed, outcome, transferring, without_password};
+
+/// Settings for git: do not follow a server to another host, and start no background tasks.
+const SETTINGS: [&str; 6] = [
+    "protocol.version=2",
+    "http.followRedirects=false",
+    "http.lowSpeedLimit=1",
+    "http.lowSpeedTime=60",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+/// Every branch and tag.
+const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
+
+/// Clones the repository at `address` to the bare repository `folder`, which must not exist. `work` is an empty folder
+/// on the same file system.
+pub fn clone_bare(address: &str, folder: &Path, work: &Path, bounds: &Bounds<'_>) -> Result<(), ExchangeError> {
+    if !is_allowed(address) {
+        return Err(ExchangeError::Address {
+            address: without_password(address),
+        });
+    }
+    let mut command = git_in(work)?;
+    command.args(["clone", "--quiet", "--bare", "--template=", "--", address, "mirror.git"]);
+    run(command, address, work, bounds)?;
+    let io = |source| ExchangeError::Io {
+        path: folder.to_owned(),
+        source,
+    };
+    fs::rename(work.join("mirror.git"), folder).map_err(io)
+}
+
+/// Fetches the branches and tags of the repository at `address` into the bare repository `folder`.
+pub fn fetch_bare(address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<(), ExchangeError> {
+    let mut command = git_in(folder)?;
+    command.args([
+        "fetch",
+        "--quiet",
+        "--prune",
+        "--no-write-fetch-head",
+        "--recurse-submodules=no",
+        "--",
+        address,
+    ]);
+    command.args(REFSPECS);
+    run(command, address, folder, bounds)
+}
+
+fn git_in(folder: &Path) -> Result<Command, ExchangeError> {
+    let mut command = transferring(folder)?;
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    Ok(command)
+}
+
+fn run(mut command: Command, address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<(), ExchangeError> {
+    let output = bounds
+        .output(&mut command, folder, b"")
+        .map_err(|source| ExchangeError::Bound {
+            address: without_password(address),
+            source,
+        })?;
+    outcome("clone", address, output).map(drop)
+}
