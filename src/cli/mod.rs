@@ -50,7 +50,7 @@ use self::render::Output;
 use crate::artifact::{WORKER, serve_extractor, use_workers};
 use crate::config::{Environment, Overrides};
 use crate::model::ErrorKind;
-use crate::program::this_program;
+use crate::program::{checkout_around, this_program};
 use crate::session::{OpError, Result, Workspace, is_address, mirror_of};
 use crate::sidecar::failpoint;
 
@@ -101,7 +101,12 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut output = Output::new(args.global.color(), args.global.json, args.global.quiet);
     if args.command.is_paged() {
-        output.adapt(&Environment::read().terminal, !args.global.no_pager);
+        let checkout = checkout_around(&args.global.repo);
+        output.adapt(
+            &Environment::read().terminal,
+            !args.global.no_pager,
+            checkout.as_deref(),
+        );
     }
     start_logging(&args.global);
     signals::catch();

@@ -3,6 +3,7 @@
 //! Output that fits on one screen is printed directly. A repository's configuration has no effect on the pager.
 
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -68,10 +69,11 @@ enum State {
 }
 
 impl Pager {
-    /// Returns the pager that the environment names; `None` for none, and if it cannot be found.
-    pub(super) fn new(variables: &TerminalVariables, size: Size) -> Option<Self> {
+    /// Returns the pager that the environment names; `None` for none, and if it cannot be found. Programs of `checkout` do
+    /// not count.
+    pub(super) fn new(variables: &TerminalVariables, size: Size, checkout: Option<&Path>) -> Option<Self> {
         let name = named(variables)?;
-        let mut command = command(name)
+        let mut command = command(name, checkout.as_slice())
             .inspect_err(|error| tracing::debug!(%error, "cannot run the pager"))
             .ok()?;
         if variables.less.is_none() {
@@ -172,16 +174,16 @@ fn scrolls_sideways(name: &str, less: Option<&str>) -> bool {
         .any(|option| option == "--chop-long-lines" || !option.starts_with("--") && option.contains('S'))
 }
 
-fn command(name: &str) -> io::Result<Command> {
+fn command(name: &str, roots: &[&Path]) -> io::Result<Command> {
     let mut words = name.split_whitespace();
     let mut command;
     match words.next() {
         Some(name_of_program) if !name.contains(SHELL_CHARACTERS) => {
-            command = program::command(name_of_program)?;
+            command = program::command(name_of_program, roots)?;
             command.args(words);
         }
         _ => {
-            command = program::command("sh")?;
+            command = program::command("sh", roots)?;
             command.args(["-c", name]);
         }
     }
@@ -191,8 +193,6 @@ fn command(name: &str) -> io::Result<Command> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
-    use std::path::Path;
-
     use super::*;
 
     const SIZE: Size = Size { rows: 4, columns: 10 };
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_shell_runs_what_only_a_shell_reads() {
         let words = |name: &str| {
-            let command = command(name).unwrap();
+            let command = command(name, &[]).unwrap();
             let program = Path::new(command.get_program()).file_name();
             let words = program.into_iter().chain(command.get_args());
             words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn what_fits_on_the_screen_is_printed() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("false")), SIZE).unwrap();
+        let mut pager = Pager::new(&variables(Some("false")), SIZE, None).unwrap();
         for text in ["a\n", "b", "b", "\n", "cccccccccc\n"] {
             pager.put(text, &mut terminal).unwrap();
         }
@@ -263,14 +263,14 @@ mod tests {
     #[test]
     fn a_pager_is_on_the_path_or_has_an_absolute_one() {
         for name in ["no-such-pager-here", "./pager", "bin/pager"] {
-            assert!(Pager::new(&variables(Some(name)), SIZE).is_none(), "{name}");
+            assert!(Pager::new(&variables(Some(name)), SIZE, None).is_none(), "{name}");
         }
     }
 
     #[test]
     fn without_the_program_all_is_printed() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("/no-such-pager-here")), SIZE).unwrap();
+        let mut pager = Pager::new(&variables(Some("/no-such-pager-here")), SIZE, None).unwrap();
         for _ in 0..5 {
             pager.put("a\n", &mut terminal).unwrap();
         }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_pager_that_the_shell_does_not_find_is_an_error() {
-        let mut pager = Pager::new(&variables(Some("'no-such-pager-here' | cat; exit 127")), SIZE).unwrap();
+        let mut pager = Pager::new(&variables(Some("'no-such-pager-here' | cat; exit 127")), SIZE, None).unwrap();
         for _ in 0..5 {
             pager.put("a\n", &mut io::sink()).unwrap();
         }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_pager_that_ends_early_breaks_the_pipe() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("true")), SIZE).unwrap();
+        let mut pager = Pager::new(&variables(Some("true")), SIZE, None).unwrap();
         let row = "a\n".repeat(1 << 12);
         let ended = (0..1 << 10).try_for_each(|_| pager.put(&row, &mut terminal));
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::BrokenPipe);

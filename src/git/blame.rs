@@ -118,7 +118,7 @@ impl Repository {
             commit.to_string().into(),
         ];
         self.check_rules_files("log", path)?;
-        let printed = git_until(self.discovery_dir(), "log", &arguments, interrupt)?;
+        let printed = git_until(self, "log", &arguments, interrupt)?;
         let id = |line: &[u8]| Oid::from_hex(line.to_str().ok()?.trim()).ok().map(CommitId);
         Ok(printed.lines().filter_map(id).collect())
     }
@@ -158,7 +158,7 @@ impl Repository {
         arguments.push("--".into());
         arguments.push(OsStr::from_bytes(path.as_bytes()).to_owned());
         self.check_rules_files("blame", path)?;
-        git_until(self.discovery_dir(), "blame", &arguments, interrupt)
+        git_until(self, "blame", &arguments, interrupt)
     }
 
     /// Fails if one of the files that git reads from the worktree, the rules files and the mailmap, is a pipe. git

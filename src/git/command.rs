@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use super::bounded::{BoundError, output_until};
+use super::open::Repository;
 use crate::model::explain_by;
 use crate::program::{command, search_path};
 
@@ -28,8 +29,8 @@ const SAFE_SETTINGS: [&str; 9] = [
     "protocol.allow=never",
 ];
 
-/// The environment variables that git inherits, with the absolute folders of `PATH`. They locate the user's configuration
-/// and the temporary directories. All others, including those that begin with `GIT_`, are removed.
+/// The environment variables that git inherits, with the absolute folders of `PATH` outside of the repository. They locate
+/// the user's configuration and the temporary directories. All others, including those that begin with `GIT_`, are removed.
 const KEPT_VARIABLES: [&str; 8] = [
     "HOME",
     "XDG_CONFIG_HOME",
@@ -79,23 +80,30 @@ pub enum CommandError {
 
 explain_by!(CommandError; Interrupted);
 
-/// Runs `git <arguments>` in the repository at `git_dir` and returns the output.
+/// Runs `git <arguments>` in the repository and returns the output.
 ///
-/// git runs inside `git_dir` and discovers the repository from there. Setting `GIT_DIR` instead would disable git's
-/// ownership check.
-pub(super) fn git<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Vec<u8>, CommandError> {
-    let output = reading(git_dir, operation, arguments)?.output();
+/// git runs inside the git directory and discovers the repository from there. Setting `GIT_DIR` instead would disable
+/// git's ownership check.
+pub(super) fn git<S: AsRef<OsStr>>(
+    repository: &Repository,
+    operation: &str,
+    arguments: &[S],
+) -> Result<Vec<u8>, CommandError> {
+    let folders = repository.folders();
+    let output = reading(repository.git_dir(), &folders, operation, arguments)?.output();
     printed(operation, output.map_err(CommandError::NotRun)?)
 }
 
-/// Like `git`, but stops the subprocess when `interrupt` is set.
+/// Like `git`, but runs in [`Repository::discovery_dir`], and stops the subprocess when `interrupt` is set.
 pub(super) fn git_until<S: AsRef<OsStr>>(
-    git_dir: &Path,
+    repository: &Repository,
     operation: &str,
     arguments: &[S],
     interrupt: &AtomicBool,
 ) -> Result<Vec<u8>, CommandError> {
-    let output = output_until(&mut reading(git_dir, operation, arguments)?, interrupt);
+    let folders = repository.folders();
+    let mut command = reading(repository.discovery_dir(), &folders, operation, arguments)?;
+    let output = output_until(&mut command, interrupt);
     let output = output.map_err(|error| match error {
         BoundError::Interrupted => CommandError::Interrupted,
         BoundError::NotRun(source) => CommandError::NotRun(source),
@@ -104,8 +112,13 @@ pub(super) fn git_until<S: AsRef<OsStr>>(
     printed(operation, output?)
 }
 
-fn reading<S: AsRef<OsStr>>(git_dir: &Path, operation: &str, arguments: &[S]) -> Result<Command, CommandError> {
-    let mut command = hardened(git_dir)?;
+fn reading<S: AsRef<OsStr>>(
+    folder: &Path,
+    roots: &[&Path],
+    operation: &str,
+    arguments: &[S],
+) -> Result<Command, CommandError> {
+    let mut command = hardened(folder, roots)?;
     command
         .env("GIT_ALLOC_LIMIT", MAX_ALLOCATION)
         .arg(operation)
@@ -142,9 +155,9 @@ pub(super) fn named_index() -> Option<PathBuf> {
 
 /// Returns true if `safe.bareRepository` makes git use a bare repository only if it is named explicitly. As in git, the
 /// system and user configuration and `git -c` settings count, but not the repository's own configuration. Returns false
-/// if git is not installed.
-pub(super) fn refuses_bare_repositories() -> bool {
-    let Ok(mut command) = command("git") else {
+/// if git is not installed outside of the repository at `git_dir`.
+pub(super) fn refuses_bare_repositories(git_dir: &Path) -> bool {
+    let Ok(mut command) = command("git", &[git_dir]) else {
         return false;
     };
     command.args(["config", "--show-scope", "--get-all", "safe.bareRepository"]);
@@ -175,9 +188,12 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// Returns the version of the git executable. Runs it in `folder`.
+/// Returns the version of the git executable. Runs it in `folder`, which may be in a repository.
 pub fn git_version(folder: &Path) -> Result<GitVersion, CommandError> {
-    let printed = git::<&str>(folder, "version", &[])?;
+    let repository = Repository::discover(folder).ok();
+    let folders = repository.as_ref().map(Repository::folders).unwrap_or_default();
+    let output = reading::<&str>(folder, &folders, "version", &[])?.output();
+    let printed = printed("version", output.map_err(CommandError::NotRun)?)?;
     let printed = String::from_utf8_lossy(&printed);
     parse_version(&printed).ok_or_else(|| CommandError::Failed {
         operation: "version".to_owned(),
@@ -196,24 +212,25 @@ fn parse_version(printed: &str) -> Option<GitVersion> {
 
 /// Like [`hardened`], for commands that use the network: also inherits the variables for SSH agents, proxies and
 /// certificates.
-pub(super) fn networked(folder: &Path) -> Result<Command, CommandError> {
-    let mut command = hardened(folder)?;
+pub(super) fn networked(folder: &Path, roots: &[&Path]) -> Result<Command, CommandError> {
+    let mut command = hardened(folder, roots)?;
     let kept = NETWORK_VARIABLES.iter();
     command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
     Ok(command)
 }
 
-fn hardened(folder: &Path) -> Result<Command, CommandError> {
-    let mut command = command("git").map_err(CommandError::NotRun)?;
+/// Returns the command that runs git in `folder`. No program in the folders `roots` is run.
+fn hardened(folder: &Path, roots: &[&Path]) -> Result<Command, CommandError> {
+    let mut command = command("git", roots).map_err(CommandError::NotRun)?;
     command
         .current_dir(folder)
         .env_clear()
+        .env("PATH", search_path(roots))
         .envs(
             KEPT_VARIABLES
                 .iter()
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
         )
-        .env("PATH", search_path())
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_NO_REPLACE_OBJECTS", "1")

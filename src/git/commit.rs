@@ -45,7 +45,7 @@ impl Repository {
     /// Returns the merge base of two commits as `git merge-base` selects it. Returns `None` if the commits have no
     /// common ancestor.
     pub fn merge_base(&self, one: CommitId, other: CommitId) -> Result<Option<CommitId>, CommandError> {
-        match git(self.git_dir(), "merge-base", &[one.to_string(), other.to_string()]) {
+        match git(self, "merge-base", &[one.to_string(), other.to_string()]) {
             Ok(printed) => {
                 let id = printed.to_str().ok().and_then(|text| Oid::from_hex(text.trim()).ok());
                 Ok(id.map(CommitId))

@@ -58,6 +58,8 @@ pub struct Exchange<'a> {
     address: String,
     reference: String,
     folder: PathBuf,
+    /// The folders of the repository.
+    roots: Vec<PathBuf>,
     bounds: Bounds<'a>,
 }
 
@@ -162,6 +164,7 @@ impl<'a> Exchange<'a> {
             address,
             reference: reference.to_owned(),
             folder: folder.to_owned(),
+            roots: repository.folders().into_iter().map(Path::to_owned).collect(),
             bounds,
         };
         let format = match repository.object_format() {
@@ -328,7 +331,8 @@ impl<'a> Exchange<'a> {
     }
 
     fn command(&self) -> Result<Command, CommandError> {
-        let mut command = transferring(&self.folder)?;
+        let roots: Vec<&Path> = self.roots.iter().map(PathBuf::as_path).collect();
+        let mut command = transferring(&self.folder, &roots)?;
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
@@ -381,9 +385,10 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Returns a git command that may use the network, by the allowed transports.
-pub(super) fn transferring(folder: &Path) -> Result<Command, CommandError> {
-    let mut command = networked(folder)?;
+/// Returns a git command that may use the network, by the allowed transports. Folders of `PATH` below `roots` do not
+/// count.
+pub(super) fn transferring(folder: &Path, roots: &[&Path]) -> Result<Command, CommandError> {
+    let mut command = networked(folder, roots)?;
     for transport in TRANSPORTS {
         command.arg("-c").arg(format!("protocol.{transport}.allow=always"));
     }
@@ -419,7 +424,7 @@ pub(super) fn address_of(repository: &Repository, remote: &str, direction: Direc
     } else {
         let get = |what: &str| {
             let key = format!("remote.{remote}.{what}");
-            super::command::git(repository.common_dir(), "config", &["--local", "--get", &key])
+            super::command::git(repository, "config", &["--local", "--get", &key])
         };
         let found = match direction {
             Direction::Push => get("pushurl").or_else(|_| get("url")),

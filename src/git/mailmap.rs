@@ -45,7 +45,7 @@ impl Repository {
     /// does not.
     pub fn has_replacements(&self) -> bool {
         if self.places.refs == RefStorage::Reftable {
-            let printed = git(self.git_dir(), "for-each-ref", &["--count=1", "refs/replace/"]);
+            let printed = git(self, "for-each-ref", &["--count=1", "refs/replace/"]);
             return printed.is_ok_and(|printed| !printed.is_empty());
         }
         let local = self.local();

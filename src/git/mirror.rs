@@ -1,11 +1,12 @@
 //! Clones repositories by their addresses into bare mirrors.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::bounded::Bounds;
 use super::exchange::{ExchangeError, is_allowed, outcome, transferring, without_password};
+use crate::program::checkout_around;
 
 /// Settings for git: do not follow a server to another host, and start no background tasks.
 const SETTINGS: [&str; 6] = [
@@ -53,8 +54,11 @@ pub fn fetch_bare(address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<(
     run(command, address, folder, bounds)
 }
 
+/// Returns git for a folder in the cache. Programs of the checkout at hand are not run.
 fn git_in(folder: &Path) -> Result<Command, ExchangeError> {
-    let mut command = transferring(folder)?;
+    let around = checkout_around(Path::new("."));
+    let roots: Vec<&Path> = around.iter().map(PathBuf::as_path).collect();
+    let mut command = transferring(folder, &roots)?;
     for setting in SETTINGS {
         command.args(["-c", setting]);
     }

@@ -331,6 +331,14 @@ impl Repository {
         &self.places.common_dir
     }
 
+    /// Returns the folders of the repository: its worktree, the main one, and those of git. No program in them is run.
+    pub fn folders(&self) -> Vec<&Path> {
+        let (git_dir, common) = (self.git_dir(), self.common_dir());
+        let main = common.file_name().filter(|name| *name == ".git").and(common.parent());
+        let folders = [self.work_dir(), main, Some(git_dir), Some(common)];
+        folders.into_iter().flatten().collect()
+    }
+
     /// Returns the root of the main worktree. Returns `None` if the main repository is bare or the directory no longer
     /// exists.
     pub fn main_work_dir(&self) -> Option<PathBuf> {

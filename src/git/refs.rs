@@ -224,7 +224,7 @@ impl Repository {
 
     fn head_of_reftable(&self) -> Result<Head, RefError> {
         let commit = self.reftable_commit("HEAD");
-        match git(self.git_dir(), "symbolic-ref", &["--quiet", "HEAD"]) {
+        match git(self, "symbolic-ref", &["--quiet", "HEAD"]) {
             Ok(printed) => Ok(Head::Branch {
                 name: BString::from(RefKind::Branch.shorten(printed.trim_end().as_bstr())),
                 commit: commit.ok(),
@@ -236,17 +236,13 @@ impl Repository {
 
     fn reftable_commit(&self, name: &str) -> Result<CommitId, RefError> {
         let spec = format!("{name}^{{commit}}");
-        let printed = git(
-            self.git_dir(),
-            "rev-parse",
-            &["--verify", "--quiet", "--end-of-options", &spec],
-        )?;
+        let printed = git(self, "rev-parse", &["--verify", "--quiet", "--end-of-options", &spec])?;
         Ok(CommitId(printed_oid(&printed)?))
     }
 
     fn refs_of_reftable(&self) -> Result<Vec<Ref>, RefError> {
         let format = "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)";
-        let printed = git(self.git_dir(), "for-each-ref", &[format])?;
+        let printed = git(self, "for-each-ref", &[format])?;
         let line_to_ref = |line: &[u8]| {
             let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
             let pointed_at = match words.as_slice() {

@@ -175,11 +175,7 @@ impl Repository {
     }
 
     fn lookup_in_reftable(&self, spec: &str) -> Result<Oid, RevisionError> {
-        match git(
-            self.git_dir(),
-            "rev-parse",
-            &["--verify", "--quiet", "--end-of-options", spec],
-        ) {
+        match git(self, "rev-parse", &["--verify", "--quiet", "--end-of-options", spec]) {
             Ok(printed) => printed_oid(&printed).map_err(|error| refs_error(spec, error)),
             Err(CommandError::Failed { .. }) => Err(self.unknown(spec.to_owned())),
             Err(error) => Err(refs_error(spec, error.into())),

@@ -136,7 +136,7 @@ impl Repository {
         // Ref names never begin with a dash.
         arguments.extend(names);
         arguments.push("--");
-        let printed = git(self.git_dir(), "log", &arguments)?;
+        let printed = git(self, "log", &arguments)?;
         Ok(printed.lines().filter_map(printed_entry).collect())
     }
 }

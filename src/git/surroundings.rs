@@ -97,7 +97,7 @@ pub(super) fn check_bare(start: &Path, git_dir: &Path) -> Result<(), OpenError> 
     if !start.starts_with(git_dir) || git_dir.ends_with(".git") || is_part_of_another {
         return Ok(());
     }
-    if !is_named_git_dir(git_dir) && command::refuses_bare_repositories() {
+    if !is_named_git_dir(git_dir) && command::refuses_bare_repositories(git_dir) {
         Err(OpenError::Bare {
             path: git_dir.to_owned(),
         })

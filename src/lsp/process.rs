@@ -250,7 +250,7 @@ fn memory_by_proc() -> Vec<(Pid, u64)> {
 }
 
 fn memory_by_ps() -> Vec<(Pid, u64)> {
-    let Ok(mut command) = command("/bin/ps") else {
+    let Ok(mut command) = command("/bin/ps", &[]) else {
         return Vec::new();
     };
     command

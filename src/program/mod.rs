@@ -2,6 +2,7 @@
 //!
 //! No other module does, so that nothing in a repository is run by accident: a relative folder in `PATH`, or an empty
 //! one, would be the folder in which this program was started. It does not count, here or for what a program starts.
+//! Neither does a folder of the repository at hand, except for a language server, which may need the user's packages.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -59,9 +60,19 @@ pub fn joined_path(folders: impl Iterator<Item = PathBuf>) -> OsString {
     if joined.is_empty() { SYSTEM_PATH.into() } else { joined }
 }
 
-/// Returns the absolute folders of `PATH`, for programs that are started.
-pub fn search_path() -> OsString {
-    joined_path(absolute_folders(&env::var_os("PATH").unwrap_or_default()))
+/// Returns the absolute folders of `PATH` that do not lead into one of the folders `roots`, for programs that are started.
+pub fn search_path(roots: &[&Path]) -> OsString {
+    let path = env::var_os("PATH").unwrap_or_default();
+    joined_path(absolute_folders(&path).filter(|folder| roots.is_empty() || !leads_into(folder, roots)))
+}
+
+/// Returns the nearest folder at or above `folder` that has an entry `.git`.
+pub fn checkout_around(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    folder
+        .ancestors()
+        .find(|folder| folder.join(".git").exists())
+        .map(Path::to_owned)
 }
 
 /// Returns the path of this program, even if another version has been installed since it was started.
@@ -74,14 +85,16 @@ pub fn this_program() -> io::Result<PathBuf> {
     }
 }
 
-/// Returns the command that runs the program with a name on `PATH`, or at an absolute path.
-pub fn command(name: &str) -> io::Result<Command> {
-    let path = Path::new(name);
-    if path.is_absolute() {
-        return command_at(path);
-    }
+/// Returns the command that runs the program with a name on `PATH`, or at an absolute path. Neither it nor the programs
+/// that it starts are found on `PATH` in one of the folders `roots`.
+pub fn command(name: &str, roots: &[&Path]) -> io::Result<Command> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no program {name:?} on PATH"));
-    command_at(&find_program(name, &search_path(), &[]).ok_or_else(missing)?)
+    let search_path = search_path(roots);
+    let named = Some(PathBuf::from(name)).filter(|path| path.is_absolute());
+    let program = named.or_else(|| find_program(name, &search_path, roots));
+    let mut command = command_at(&program.ok_or_else(missing)?)?;
+    command.env("PATH", search_path);
+    Ok(command)
 }
 
 /// Returns the command that runs the program at an absolute path, with the absolute folders of `PATH`.
@@ -91,7 +104,7 @@ pub fn command_at(program: &Path) -> io::Result<Command> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let mut command = Command::new(program);
-    command.env("PATH", search_path());
+    command.env("PATH", search_path(&[]));
     Ok(command)
 }
 
@@ -148,9 +161,12 @@ mod tests {
             assert_eq!(find_program(name, path, &[]), None, "{name}");
         }
         for name in ["./tool", "no-such-program", ""] {
-            assert!(command(name).is_err(), "{name}");
+            assert!(command(name, &[]).is_err(), "{name}");
         }
         let tool = folder.path().join("tool");
-        assert_eq!(command(tool.to_str().unwrap()).unwrap().get_program(), tool.as_os_str());
+        assert_eq!(
+            command(tool.to_str().unwrap(), &[]).unwrap().get_program(),
+            tool.as_os_str()
+        );
     }
 }

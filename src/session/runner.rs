@@ -73,15 +73,12 @@ impl Workspace {
 
     /// Finds a program on the path. Relative entries and programs inside the repository do not count.
     pub(super) fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let roots = self.roots();
-        let roots: Vec<&Path> = roots.iter().map(PathBuf::as_path).collect();
-        find_program(name, &env::var_os("PATH")?, &roots)
+        find_program(name, &env::var_os("PATH")?, &self.repository.folders())
     }
 
     /// Returns true if a path leads into the repository.
     pub(super) fn is_inside(&self, path: &Path) -> bool {
-        let roots = self.roots();
-        leads_into(path, &roots.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+        leads_into(path, &self.repository.folders())
     }
 
     /// Returns `PATH` for a program that the user runs on the repository, without entries that would find programs of
@@ -91,14 +88,6 @@ impl Workspace {
         let own = virtual_env();
         let is_own = |folder: &Path| own.as_ref().is_some_and(|own| folder.starts_with(own));
         joined_path(absolute_folders(&path).filter(|folder| is_own(folder) || !self.is_inside(folder)))
-    }
-
-    /// Returns the folders of the repository: its worktree, the main one, and those of git.
-    fn roots(&self) -> Vec<PathBuf> {
-        let (git_dir, common) = (self.repository.git_dir(), self.repository.common_dir());
-        let main = common.file_name().filter(|name| *name == ".git").and(common.parent());
-        let roots = [self.repository.work_dir(), main, Some(git_dir), Some(common)];
-        roots.into_iter().flatten().map(Path::to_owned).collect()
     }
 }
 

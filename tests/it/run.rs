@@ -179,7 +179,7 @@ fn programs_of_the_repository_are_not_found() {
 }
 
 #[test]
-fn relative_entries_of_the_path_lead_to_no_program_of_the_repository() {
+fn entries_of_the_path_lead_to_no_program_of_the_repository() {
     let repo = repo();
     let remote = repo.beside("remote.git");
     repo.git(["init", "-q", "--bare", remote.to_str().unwrap()]);
@@ -201,6 +201,9 @@ fn relative_entries_of_the_path_lead_to_no_program_of_the_repository() {
         }
     }
     repo.git(["-c", "core.bare=false", "add", "-A"]);
+    let link = repo.beside("link");
+    std::os::unix::fs::symlink(repo.path("bin"), &link).unwrap();
+    let inside = [repo.path("bin"), repo.path(".git/bin"), link].map(|folder| folder.display().to_string());
     let rest = std::env::var("PATH").unwrap();
     let run = |args: &[&str], search_path: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_codescout"));
@@ -215,6 +218,8 @@ fn relative_entries_of_the_path_lead_to_no_program_of_the_repository() {
         format!("::.:bin:{rest}"),
         format!("bin:.:{rest}"),
         format!("/proc/self/cwd/bin:{rest}"),
+        format!("{}:{rest}", inside.join(":")),
+        inside.join(":"),
         ".".to_owned(),
         String::new(),
     ] {

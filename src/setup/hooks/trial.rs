@@ -154,7 +154,7 @@ fn git_agrees(repository: &Repository, hook: &HookStatus) -> io::Result<bool> {
 
 /// Creates a git command with the user's configuration and without environment variables about a repository.
 fn git(repository: &Repository, args: &[&str]) -> io::Result<Command> {
-    let mut command = command("git")?;
+    let mut command = command("git", &repository.folders())?;
     drop_variables_of_git(&mut command);
     command
         .current_dir(repository.place())
