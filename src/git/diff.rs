@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::reader::{ObjectError, ObjectReader};
-use super::tree::{Allowance, Entry, EntryKind, FileMode, TreeLevel};
+use super::tree::{Allowance, Entry, EntryKind, FileMode, TreeLevel, Walked};
 use crate::model::{BlobId, Oid, RepoPath, TreeId};
 
 /// A path at which two trees differ. At least one of `old` and `new` is set.
@@ -95,26 +95,38 @@ impl ObjectReader {
         enter: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Vec<TreeChange>, ObjectError> {
         let mut changes = Vec::new();
-        let mut n_unusable = 0;
+        // Trees with a folder that is not entered may differ.
+        let (mut n_unusable, mut n_refused) = (0, 0);
         if from == Some(to) {
             return Ok(changes);
         }
         let mut prefix = Vec::new();
         let mut allowance = Allowance::of(to, self.max_entries);
-        let mut levels = vec![Pair::open(self, from.map(|tree| tree.0), Some(to.0), 0)?];
+        let roots = (from.map(|tree| tree.0), Some(to.0));
+        let mut walked = Walked::from(roots);
+        let mut levels = vec![Pair::open(self, roots, 0)?];
         while let Some(pair) = levels.last_mut() {
             prefix.truncate(pair.old.prefix_len);
             allowance.spend(prefix.len())?;
+            allowance.repeat(&walked)?;
             match pair.step(&mut prefix, &mut changes, &mut n_unusable)? {
                 Step::Next => {}
-                Step::Done => levels.pop().into_iter().for_each(|pair| pair.close(self)),
-                Step::Into { old, new } => {
+                Step::Done => {
+                    walked.leave(changes.len() + n_unusable + n_refused);
+                    levels.pop().into_iter().for_each(|pair| pair.close(self));
+                }
+                Step::Into(trees) => {
                     allowance.check_depth(levels.len())?;
                     prefix.push(b'/');
-                    if !enter(&prefix) {
+                    if walked.is_empty(trees) {
                         continue;
                     }
-                    let sub = Pair::open(self, old, new, prefix.len())?;
+                    if !enter(&prefix) {
+                        n_refused += 1;
+                        continue;
+                    }
+                    walked.enter(trees, changes.len() + n_unusable + n_refused);
+                    let sub = Pair::open(self, trees, prefix.len())?;
                     levels.push(sub);
                 }
             }
@@ -134,15 +146,15 @@ struct Pair {
 
 enum Step {
     Next,
-    Into { old: Option<Oid>, new: Option<Oid> },
+    /// Into the trees of a folder, the old and the new one.
+    Into((Option<Oid>, Option<Oid>)),
     Done,
 }
 
 impl Pair {
     fn open(
         reader: &mut ObjectReader,
-        old: Option<Oid>,
-        new: Option<Oid>,
+        (old, new): (Option<Oid>, Option<Oid>),
         prefix_len: usize,
     ) -> Result<Self, ObjectError> {
         Ok(Self {
@@ -184,10 +196,7 @@ impl Pair {
             prefix.extend_from_slice(either.name);
             match either.kind {
                 EntryKind::Tree => {
-                    step = Step::Into {
-                        old: old.map(|entry| entry.oid),
-                        new: new.map(|entry| entry.oid),
-                    };
+                    step = Step::Into((old.map(|entry| entry.oid), new.map(|entry| entry.oid)));
                 }
                 EntryKind::File(_) => changes.push(TreeChange {
                     path: RepoPath::new(prefix.as_slice()),

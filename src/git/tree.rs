@@ -1,6 +1,6 @@
 //! Walks the files of a tree.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use bstr::ByteSlice;
 
@@ -16,6 +16,11 @@ pub(super) const MAX_ENTRIES: usize = 2_000_000;
 
 /// Limit on the total length of these entries' paths, in bytes.
 const MAX_PATH_BYTES: usize = 256 << 20;
+
+/// Limit on the number of entries in folders that a walk has seen at another path, and how many more it may be for each
+/// other entry. Copies of a folder are common, but most files of a large repository are in folders of their own.
+const MAX_REPEATED: usize = 200_000;
+const MAX_REPEATED_PER_ENTRY: usize = 10;
 
 /// The mode of a tree entry that is not a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,19 +103,16 @@ impl ObjectReader {
         let mut prefix = Vec::new();
         let mut allowance = Allowance::of(tree, self.max_entries);
         let mut levels = vec![TreeLevel::open(self, Some(tree.0), 0)?];
-        // The number of entries before each level, and the trees without any file. A few of these, nested, are millions of
-        // folders. A tree with a folder that is not entered may have files.
-        let (mut before, mut empty, mut n_refused) = (vec![0], HashSet::new(), 0);
+        // A tree with a folder that is not entered may have files.
+        let (mut walked, mut n_refused) = (Walked::from((None, Some(tree.0))), 0);
         while let Some(level) = levels.last_mut() {
             prefix.truncate(level.prefix_len);
             let Some(entry) = level.take()? else {
-                let n_known = outcome.n_files + outcome.n_unusable + n_refused;
-                if before.pop() == Some(n_known) {
-                    empty.extend(level.id);
-                }
+                walked.leave(outcome.n_files + outcome.n_unusable + n_refused);
                 levels.pop().into_iter().for_each(|level| level.close(self));
                 continue;
             };
+            allowance.repeat(&walked)?;
             allowance.spend(prefix.len() + entry.name.len())?;
             if !entry.is_usable() {
                 outcome.n_unusable += 1;
@@ -122,11 +124,11 @@ impl ObjectReader {
                 EntryKind::Tree => {
                     allowance.check_depth(levels.len())?;
                     prefix.push(b'/');
-                    if empty.contains(&oid) {
+                    if walked.is_empty((None, Some(oid))) {
                         continue;
                     }
                     if enter(&prefix, oid) {
-                        before.push(outcome.n_files + outcome.n_unusable + n_refused);
+                        walked.enter((None, Some(oid)), outcome.n_files + outcome.n_unusable + n_refused);
                         let sub = TreeLevel::open(self, Some(oid), prefix.len())?;
                         levels.push(sub);
                     } else {
@@ -147,11 +149,51 @@ impl ObjectReader {
     }
 }
 
+/// The old and the new tree of a folder.
+type Trees = (Option<Oid>, Option<Oid>);
+
+/// The trees that a walk has seen. A few small trees that contain each other many times are millions of folders.
+pub(super) struct Walked {
+    /// True for those in which nothing was found.
+    seen: HashMap<Trees, bool>,
+    /// Those that are being walked: what was found before, and true if they were seen at another path.
+    open: Vec<(Trees, usize, bool)>,
+}
+
+impl Walked {
+    /// Returns the state of a walk that begins at a root.
+    pub(super) fn from(root: Trees) -> Self {
+        Self {
+            seen: HashMap::from([(root, false)]),
+            open: vec![(root, 0, false)],
+        }
+    }
+
+    /// Enters trees after `n_found` were found.
+    pub(super) fn enter(&mut self, trees: Trees, n_found: usize) {
+        let is_repeated = self.seen.insert(trees, false).is_some();
+        self.open.push((trees, n_found, is_repeated));
+    }
+
+    /// Leaves the trees that were entered last.
+    pub(super) fn leave(&mut self, n_found: usize) {
+        if let Some((trees, n_before, _)) = self.open.pop() {
+            self.seen.insert(trees, n_found == n_before);
+        }
+    }
+
+    /// Returns true if nothing is in the trees.
+    pub(super) fn is_empty(&self, trees: Trees) -> bool {
+        self.seen.get(&trees).copied().unwrap_or_default()
+    }
+}
+
 /// The limits of a tree walk, and how much of them is used.
 pub(super) struct Allowance {
     tree: TreeId,
     max_entries: usize,
     n_entries: usize,
+    n_repeated: usize,
     n_bytes: usize,
 }
 
@@ -162,6 +204,7 @@ impl Allowance {
             tree,
             max_entries,
             n_entries: 0,
+            n_repeated: 0,
             n_bytes: 0,
         }
     }
@@ -172,6 +215,14 @@ impl Allowance {
         self.n_bytes += n_bytes;
         self.check(self.n_entries, self.max_entries, "files and folders")?;
         self.check(self.n_bytes, MAX_PATH_BYTES, "bytes of paths")
+    }
+
+    /// Counts an entry of the tree that is being walked if it was seen at another path. Fails if a limit is exceeded.
+    pub(super) fn repeat(&mut self, walked: &Walked) -> Result<(), ObjectError> {
+        self.n_repeated += usize::from(walked.open.last().is_some_and(|(.., is_repeated)| *is_repeated));
+        let n_own = self.n_entries - self.n_repeated.min(self.n_entries);
+        let limit = MAX_REPEATED + MAX_REPEATED_PER_ENTRY * n_own;
+        self.check(self.n_repeated, limit, "files and folders in copies of folders")
     }
 
     /// Fails if a directory is nested too deeply.
