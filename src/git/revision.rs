@@ -145,6 +145,18 @@ impl Repository {
         self.peel(spec, object)
     }
 
+    /// Resolves the full name of a ref. Looks for no similar name if that fails, which takes time in proportion to the refs.
+    pub(super) fn resolve_ref(&self, name: &str) -> Option<Resolved> {
+        let object = match self.places.refs {
+            RefStorage::Files => from_gix(&self.local().rev_parse(name).ok()?.single()?),
+            RefStorage::Reftable => {
+                let arguments = ["--verify", "--quiet", "--end-of-options", name];
+                printed_oid(&git(self, "rev-parse", &arguments).ok()?).ok()?
+            }
+        };
+        self.peel(name, object).ok()
+    }
+
     fn lookup_in_files(&self, spec: &str) -> Result<Oid, RevisionError> {
         let local = self.local();
         let parsed = local.rev_parse(spec).map_err(|error| self.lookup_error(spec, error))?;

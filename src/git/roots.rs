@@ -205,7 +205,7 @@ impl RootsFound {
 
     /// Adds a ref that does not point to a commit, if it points to a tree.
     fn add_tree(&mut self, repository: &Repository, kind: RefKind, name: &BStr) {
-        let resolved = name.to_str().ok().and_then(|name| repository.resolve(name).ok());
+        let resolved = name.to_str().ok().and_then(|name| repository.resolve_ref(name));
         if let Some(resolved) = resolved {
             self.list.push(Root {
                 kind: RootKind::Ref(kind),

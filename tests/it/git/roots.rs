@@ -1,11 +1,13 @@
 //! Compares the list of trees to keep with git's own listings.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use codescout::git::{RefKind, Root, RootKind};
 
 use super::oracle::open;
 use crate::support::TestRepo;
+use crate::support::cpu_time::cpu_time;
 
 const ALL: i64 = i64::MIN;
 
@@ -212,4 +214,24 @@ fn what_is_there_and_cannot_be_read_is_an_error() {
     let repo = fresh();
     std::fs::remove_dir_all(repo.path(".git/worktrees")).unwrap();
     open(&repo).roots(ALL).unwrap();
+}
+
+/// Looking for names like that of each ref takes time as the square of their number.
+#[test]
+fn refs_that_lead_to_no_commit_take_time_in_proportion() {
+    const N_REFS: usize = 1_000;
+    let repo = TestRepo::new("//- a\na\n");
+    for at in 0..N_REFS {
+        repo.write(
+            format!(".git/refs/heads/chain/{at}"),
+            format!("ref: refs/heads/chain/{}\n", at + 1),
+        );
+    }
+    repo.git(["update-ref", "refs/tags/tree", &repo.tree_of("HEAD")]);
+    let repository = open(&repo);
+    let before = cpu_time();
+    let roots = repository.roots(ALL).unwrap();
+    let took = cpu_time().saturating_sub(before);
+    assert!(roots.iter().any(|root| root.name == "refs/tags/tree"), "{roots:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
