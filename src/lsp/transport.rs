@@ -28,6 +28,10 @@ use super::servers::Server;
 
 /// Limit on messages that wait to be written. A server that does not read its input fails.
 const MAX_WAITING: usize = 4096;
+/// Limit on the values in a message. Each takes up to a kilobyte once it is decoded.
+const MAX_VALUES: usize = 1_000_000;
+/// Limit on the settings that a server asks for at a time.
+const MAX_SETTINGS: usize = 1_000;
 /// The end of the error output that is kept.
 const MAX_STDERR: usize = 4 << 10;
 /// The interval at which a waiting thread looks for cancellation.
@@ -316,6 +320,10 @@ impl Shared {
             match read_body(&mut from) {
                 // What is no message is skipped, as logs are.
                 Ok(Some(body)) => {
+                    let n_values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+                    if n_values > MAX_VALUES {
+                        break "it sent a message with too many values".to_owned();
+                    }
                     if let Ok(message) = serde_json::from_slice(&body) {
                         self.receive(message, answering);
                     }
@@ -356,6 +364,7 @@ impl Shared {
         Some(match method {
             "workspace/configuration" => {
                 let items: Vec<ConfigurationItem> = serde_json::from_value(params.get("items")?.clone()).ok()?;
+                let items = Some(items).filter(|items| items.len() <= MAX_SETTINGS)?;
                 items.iter().map(|item| self.setting(item.section.as_deref())).collect()
             }
             "workspace/workspaceFolders" => serde_json::to_value([folder(&self.root)]).ok()?,

@@ -107,6 +107,14 @@ fn a_server_that_always_crashes_is_not_started_a_fourth_time() {
 }
 
 #[test]
+fn a_server_that_asks_for_too_much_is_left() {
+    let scene = Scene::with_fake("asks_much", "");
+    assert!(reason(scene.ask(&scene.question())).contains("too many values"));
+    let reply = fs::read_to_string(scene.notes().join("many")).unwrap();
+    assert!(reply.contains("not supported"), "{}", &reply[..reply.len().min(100)]);
+}
+
+#[test]
 fn nothing_runs_after_the_last_client() {
     for faults in ["", "stubborn"] {
         let scene = Scene::with_fake(faults, "--idle 1");

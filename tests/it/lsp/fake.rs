@@ -205,6 +205,20 @@ impl Fake {
             eprintln!("the fake server crashes");
             std::process::exit(3);
         }
+        if self.has("asks_much") {
+            for n_items in [2_000, 600_000] {
+                let params = json!({"items": vec![json!({}); n_items]});
+                self.send(
+                    &json!({"jsonrpc": "2.0", "id": "many", "method": "workspace/configuration", "params": params}),
+                );
+                while let Some(message) = read(from) {
+                    if message["id"] == "many" {
+                        fs::write(self.notes.join("many"), message.to_string()).unwrap();
+                        break;
+                    }
+                }
+            }
+        }
         if self.has("asks_back") && method == "textDocument/references" {
             let items = json!({"items": [{"section": "python.analysis"}, {"section": "other"}]});
             let asked = [
