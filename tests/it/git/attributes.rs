@@ -1,12 +1,14 @@
 //! Compares attributes and ignore rules of trees with `git check-attr` and `git check-ignore`.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use codescout::git::{AttributeMatcher, Attributes, KnownFiles, PathAttributes};
+use codescout::git::{AttributeMatcher, Attributes, KnownFiles, MAX_RULES_BYTES, PathAttributes};
 use codescout::model::{RepoPath, TreeId};
 
 use super::oracle::{open, tree_files, tree_of};
 use crate::support::TestRepo;
+use crate::support::cpu_time::cpu_time;
 
 const FILES: &str = "
     //- .gitattributes
@@ -208,6 +210,23 @@ fn ignore_patterns_work_as_in_gitignore() {
             .status
             .success();
         assert_eq!(matcher.of(&RepoPath::from(path)).is_ignored, is_ignored, "{path}");
+    }
+}
+
+#[test]
+fn patterns_that_take_long_to_match_do_not_and_others_beside_them_count() {
+    let path = format!("{}x", "abcde/".repeat(600));
+    let many = "**/".repeat((MAX_RULES_BYTES as usize - 20) / 3);
+    for pattern in [format!("{}*a*b*c*d*e/**", "**/".repeat(20)), format!("{many}x"), many] {
+        let repo = TestRepo::empty();
+        repo.write(".codescoutignore", format!("{pattern}\n*.log\n"));
+        repo.commit("rules");
+        let mut matcher = matcher(&repo);
+        let before = cpu_time();
+        matcher.of(&RepoPath::from(path.as_str()));
+        assert!(matcher.of(&RepoPath::from(format!("{path}/a.log").as_str())).is_ignored);
+        let took = cpu_time().saturating_sub(before);
+        assert!(took < Duration::from_secs(10), "{took:?}");
     }
 }
 
