@@ -73,6 +73,17 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns the entry of a file that was not read, whose blob is thus unknown: an id of zeros, as git prints it.
+    pub fn unread(mode: FileMode) -> Self {
+        let oid = Oid::from_bytes(&[0; 20]).expect("twenty bytes are an id");
+        Self { mode, oid }
+    }
+
+    /// Returns the id of the blob, unless the file was not read.
+    pub fn known_oid(&self) -> Option<Oid> {
+        Some(self.oid).filter(|oid| *oid != Self::unread(self.mode).oid)
+    }
+
     /// Returns true for a regular file, and false for a symbolic link or a submodule.
     pub fn is_file(&self) -> bool {
         matches!(self.mode, FileMode::File | FileMode::Executable)

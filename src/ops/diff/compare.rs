@@ -82,7 +82,7 @@ impl<'a> Comparison<'a> {
             }
         }
         if self.diff.is_narrow() {
-            files.retain(|file| file.symbols.as_ref().is_some_and(|symbols| !symbols.is_empty()));
+            files.retain(|file| file.is_unread || file.symbols.as_ref().is_some_and(|symbols| !symbols.is_empty()));
             files.iter_mut().for_each(|file| file.hunks.clear());
         }
         Ok(files)
@@ -106,8 +106,13 @@ impl<'a> Comparison<'a> {
         let old_path = change.origin.as_ref().map_or(&change.path, |origin| &origin.path);
         let old = self.read(old_path, change.old)?;
         let new = self.read(&change.path, change.new)?;
-        let (Some(old), Some(new)) = (old, new) else {
-            return Ok(FilePair::default());
+        let (old, new) = match (old, new) {
+            (Some(old), Some(new)) => (old, new),
+            (old, new) => {
+                let versions = [(old_path, change.old, old), (&change.path, change.new, new)];
+                (file.old_bytes, file.new_bytes) = self.sizes(versions)?;
+                return Ok(FilePair::default());
+            }
         };
         file.is_unread = false;
         if !is_text(&old) || !is_text(&new) {
@@ -144,6 +149,26 @@ impl<'a> Comparison<'a> {
         })
     }
 
+    /// Returns the sizes of two versions of a file, if one of them is too large to be read.
+    fn sizes(&mut self, versions: [Version<'_>; 2]) -> Result<(Option<u64>, Option<u64>)> {
+        let (mut sizes, mut is_excessive) = ([None; 2], false);
+        for ((path, entry, content), size) in versions.into_iter().zip(&mut sizes) {
+            let Some(entry) = entry else { continue };
+            *size = match content {
+                Some(ref bytes) => Some(bytes.len() as u64),
+                None => self
+                    .ask
+                    .session
+                    .workspace
+                    .records()
+                    .excessive_size(path, entry, &mut self.disk)?,
+            };
+            is_excessive |= content.is_none() && size.is_some();
+        }
+        let [old, new] = sizes.map(|size| size.filter(|_| is_excessive));
+        Ok((old, new))
+    }
+
     /// Returns a version of a file with its definitions, which are parsed unless they are indexed.
     fn shapes(&mut self, path: &RepoPath, entry: Entry, bytes: Vec<u8>) -> (RepoPath, FileShapes) {
         let key = ArtifactKey {
@@ -174,6 +199,9 @@ impl<'a> Comparison<'a> {
         }
     }
 }
+
+/// A version of a file: its path, its entry, and its content if it was read.
+type Version<'a> = (&'a RepoPath, Option<Entry>, Option<Vec<u8>>);
 
 /// Returns the changed lines of a definition.
 fn diff_of(delta: &SymbolDelta, pairs: &[FilePair]) -> String {

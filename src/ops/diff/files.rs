@@ -31,6 +31,11 @@ pub(crate) struct FileOut {
     pub(super) diff: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) drift: Option<Option<DriftOut>>,
+    /// The sizes of both versions in bytes, if one is too large to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) old_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) new_bytes: Option<u64>,
     /// True if the contents were not read, so it is unknown if the file is text.
     #[serde(skip)]
     pub(crate) is_unread: bool,
@@ -97,6 +102,17 @@ impl FileOut {
         hunks.any(|(first, last)| first <= line && line <= last)
     }
 
+    /// Says why the contents were not compared; `None` if they were.
+    pub(crate) fn why_unread(&self) -> Option<String> {
+        let sizes = [self.old_bytes, self.new_bytes].into_iter().flatten();
+        let sizes: Vec<String> = sizes.map(|size| size.to_string()).collect();
+        let why = match sizes.join(" -> ") {
+            sizes if sizes.is_empty() => "not read".to_owned(),
+            sizes => format!("too large to compare: {sizes} bytes"),
+        };
+        self.is_unread.then_some(why)
+    }
+
     pub(super) fn render(&self, out: &mut dyn Sink) {
         let commit = |blob: &Option<String>| blob.as_deref().map_or("nothing", |oid| &oid[..10]).to_owned();
         let lines = match (self.added_lines, self.removed_lines) {
@@ -104,8 +120,7 @@ impl FileOut {
                 format!("submodule {} -> {}", commit(&self.old_blob), commit(&self.new_blob))
             }
             (Some(added), Some(removed)) => format!("+{added} -{removed}"),
-            _ if self.is_unread => "not read".to_owned(),
-            _ => "binary".to_owned(),
+            _ => self.why_unread().unwrap_or_else(|| "binary".to_owned()),
         };
         out.plain(&format!("{} ", self.kind));
         out.span(Style::Path, &self.path);
@@ -147,19 +162,22 @@ pub(crate) fn name_in<'id>(id: &'id str, path: &str) -> &'id str {
 
 pub(super) fn file_out(change: &Change) -> FileOut {
     let is_submodule = |entry: Option<Entry>| entry.is_some_and(|entry| entry.mode == FileMode::Submodule);
+    let blob = |entry: Option<Entry>| entry.and_then(|entry| entry.known_oid()).map(|oid| oid.to_string());
     FileOut {
         kind: FileChangeKind::between(change.old, change.new, change.origin.is_some()).name(),
         path: change.path.to_string(),
         from_path: change.origin.as_ref().map(|origin| origin.path.to_string()),
         similarity: change.origin.as_ref().map(|origin| origin.similarity),
-        old_blob: change.old.map(|entry| entry.oid.to_string()),
-        new_blob: change.new.map(|entry| entry.oid.to_string()),
+        old_blob: blob(change.old),
+        new_blob: blob(change.new),
         is_submodule: is_submodule(change.old) || is_submodule(change.new),
         added_lines: None,
         removed_lines: None,
         symbols: None,
         diff: None,
         drift: None,
+        old_bytes: None,
+        new_bytes: None,
         is_unread: true,
         lines: Vec::new(),
         hunks: Vec::new(),

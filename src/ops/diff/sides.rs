@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Diff, SideOut};
-use crate::git::{ObjectError, ObjectReader};
+use crate::git::{FileMode, ObjectError, ObjectReader};
 use crate::history::{Change, Entry, with_renames};
 use crate::ingest::Target;
 use crate::model::{RepoPath, TreeId, with_placeholders};
 use crate::ops::ask::Ask;
 use crate::ops::paths::{literal, pattern, typed_path};
 use crate::query::{FileFilter, Tests};
-use crate::session::{Context as _, OpError, Result};
+use crate::session::{Context as _, OpError, Result, Uncommitted};
 
 /// One of the two compared states: a tree, and the uncommitted changes on top of it.
 pub(super) struct Side {
@@ -110,11 +110,15 @@ fn side(ask: &Ask<'_>, reference: &str) -> Result<Side> {
     Ok(Side {
         reference: reference.to_owned(),
         target,
-        overlay: uncommitted
-            .into_iter()
-            .map(|change| (change.path, change.new))
-            .collect(),
+        overlay: uncommitted.into_iter().map(overlaid).collect(),
     })
+}
+
+/// Returns the path and the entry of an uncommitted file. One that was not read differs from the commit as far as is known.
+fn overlaid(change: Uncommitted) -> (RepoPath, Option<Entry>) {
+    let unread = || Entry::unread(change.old.map_or(FileMode::File, |old| old.mode));
+    let new = change.is_unread.then(unread).or(change.new);
+    (change.path, new)
 }
 
 /// Returns true for the parent of a commit that has none, such as `FIRST^`.

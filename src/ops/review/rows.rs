@@ -128,6 +128,9 @@ pub(crate) struct OtherFileRow {
     pub(crate) change: &'static str,
     pub(crate) added_lines: Option<u32>,
     pub(crate) removed_lines: Option<u32>,
+    /// The reason why its contents were not compared.
+    #[serde(skip)]
+    unread: Option<String>,
 }
 
 /// A file that usually changes with a changed one, and did not.
@@ -317,6 +320,7 @@ impl OtherFileRow {
             change: file.kind,
             added_lines: file.added_lines,
             removed_lines: file.removed_lines,
+            unread: file.why_unread(),
         })
     }
 
@@ -324,7 +328,7 @@ impl OtherFileRow {
     pub(crate) fn size(&self) -> String {
         match (self.added_lines, self.removed_lines) {
             (Some(added), Some(removed)) => format!("+{added} -{removed}"),
-            _ => "not compared as text".to_owned(),
+            _ => self.unread.clone().unwrap_or_else(|| "not compared as text".to_owned()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::Records;
 use crate::git::{
-    BlobContent, FileMode, KnownFiles, OnDisk, TreeChange, WorkTreeChange, WorkTreeChanges, WorkTreeReader,
+    BlobContent, FileMode, KnownFiles, OnDisk, TreeChange, Unread, WorkTreeChange, WorkTreeChanges, WorkTreeReader,
 };
 use crate::history::Entry;
 use crate::model::{BlobId, RepoPath};
@@ -22,12 +22,15 @@ pub struct Uncommitted {
     pub new: Option<Entry>,
     /// The previous path of an added file whose content equals that of a deleted file.
     pub origin: Option<RepoPath>,
+    /// True if a file that may have changed was not read. `new` is then the entry in the commit.
+    pub is_unread: bool,
 }
 
 impl Uncommitted {
     /// Converts the differences found on disk.
     pub(crate) fn of(found: WorkTreeChanges) -> Vec<Self> {
         let change = |change: WorkTreeChange| Self {
+            is_unread: matches!(change.new, OnDisk::Unread(_)),
             path: change.path,
             old: change.old.map(Into::into),
             new: match change.new {
@@ -78,6 +81,7 @@ impl Records<'_> {
                     old: change.old.map(Into::into),
                     new: change.new.map(Into::into),
                     origin: None,
+                    is_unread: false,
                 };
                 Ok(Uncommitted::with_origins(staged.map(change).collect()))
             }
@@ -94,12 +98,35 @@ impl Records<'_> {
         if self.workspace.repository.work_dir().is_none() {
             return Ok(None);
         }
-        let reader = match disk {
-            Some(reader) => reader,
-            none => none.insert(self.workspace.repository.work_tree_reader()?),
-        };
+        let reader = self.reader_of(disk)?;
         // The file may have changed since `entry` was read.
         let file = reader.read(path, max_bytes).ok();
         Ok(file.filter(|file| file.blob.0 == entry.oid).map(|file| file.bytes))
+    }
+
+    /// Returns the size of a file that is too large for [`Self::content`]; `None` if it lacks content for another reason.
+    pub fn excessive_size(
+        self,
+        path: &RepoPath,
+        entry: Entry,
+        disk: &mut Option<WorkTreeReader>,
+    ) -> Result<Option<u64>> {
+        let max_bytes = self.max_blob_bytes();
+        let Some(oid) = entry.known_oid() else {
+            let read = self.reader_of(disk)?.read(path, max_bytes);
+            return Ok(match read {
+                Err(Unread::TooLarge { size }) => Some(size),
+                _ => None,
+            });
+        };
+        let size = self.workspace.repository.reader().blob_size(BlobId(oid))?;
+        Ok(size.filter(|size| *size > max_bytes))
+    }
+
+    fn reader_of(self, disk: &mut Option<WorkTreeReader>) -> Result<&mut WorkTreeReader> {
+        Ok(match disk {
+            Some(reader) => reader,
+            none => none.insert(self.workspace.repository.work_tree_reader()?),
+        })
     }
 }

@@ -453,3 +453,56 @@ fn interfaces_are_compared_alone() {
     assert_eq!(answer["events"], json!({"body": 1, "removed": 1, "signature": 2}));
     call(&repo, &["diff", "--only", "moved"]).expect(1);
 }
+
+#[test]
+fn files_that_are_too_large_to_compare_are_listed() {
+    let repo = TestRepo::new("//- a.py\ndef one():\n    return 1\n//- b.py\ndef two():\n    return 2\n");
+    let large = "# a line of a comment\n".repeat(60_000);
+    repo.write("a.py", &large);
+    repo.write("new.py", &large);
+    repo.write("b.py", "def two():\n    return 3\n");
+    let said = format!("modified a.py too large to compare: 24 -> {} bytes", large.len());
+    for args in [
+        &["diff"][..],
+        &["diff", "--by", "file"],
+        &["diff", "--public"],
+        &["diff", "HEAD..WORKTREE"],
+    ] {
+        let text = call(&repo, args).expect(0).text();
+        assert!(text.contains(&said), "{text}");
+        assert!(
+            text.contains(&format!("added new.py too large to compare: {} bytes", large.len())),
+            "{text}"
+        );
+    }
+    let answer = diff(&repo, &["--by", "text"]);
+    assert_eq!(answer["complete"], false);
+    let row = &answer["results"][0];
+    assert_eq!(
+        (&row["old_bytes"], &row["new_bytes"]),
+        (&json!(24), &json!(large.len()))
+    );
+    assert_eq!(row["new_blob"], Value::Null);
+    // The same file when it is committed.
+    repo.commit("large");
+    let text = call(&repo, &["diff", "HEAD~1", "HEAD"]).expect(0).text();
+    assert!(text.contains(&said), "{text}");
+    repo.write("a.py", "");
+    let text = call(&repo, &["review", "HEAD"]).expect(0).text();
+    assert!(
+        text.contains(&format!("too large to compare: {} -> 0 bytes", large.len())),
+        "{text}"
+    );
+    repo.write("a.py", format!("{large}#"));
+    for args in [
+        &["review", "HEAD", "--json"][..],
+        &["graph", "impact", "HEAD..WORKTREE", "--json"],
+    ] {
+        let answer = call(&repo, args).json();
+        let why = answer["incomplete_because"].to_string();
+        assert!(
+            why.contains("too large or missing in git: 1 file"),
+            "{args:?}: {answer}"
+        );
+    }
+}
