@@ -129,6 +129,8 @@ random  (?im)^[^\w\n]{0,8}[\w ._-]{0,40}(?:password|passwd|passphrase|secret|api
 random  (?i)(?:password|passwd|secret|api[ _-]?key|token)\s*:?\s*</\w+>\s*<\w+[^<>]*>\s*([^\s<>]{6,})\s*<
 # A name and its value, whatever is between them.
 mixed  (?i)(?:password|passwd|passphrase|secret|api[ _-]?key|token)BETWEEN([^\s"'`<>|\\]{8,})
+# The words of a passphrase.
+all  (?im)\bpass[_-]?phrase["']?[ \t]*[:=]+[ \t]*["']?((?-i:[a-z]{3,8}[ -]){2,9}(?-i:[a-z]{3,8}))["']?[ \t]*\r?$
 # The words of a wallet behind a name.
 all  (?i)\b\w*(?:mnemonic|(?:seed|recovery|backup)[_ -]?(?:phrase|words?))["'`\]]*\s*(?:is)?\s*(?:[:=]+|=>)\s*["'`]?((?:[a-zぁ-ん]{3,8},?\s+){3,23}[a-zぁ-ん]{3,8})
 # A value before its name.
@@ -145,7 +147,8 @@ all  (?i)\b(?:echo|printf)\s+(?:-\w+\s+)?["']?([^\s"'|$]{4,})["']?\s*\|\s*(?:doc
 all  @(?:Value|Config\w*|DefaultValue)\(\s*(?:\w+\s*=\s*)?"([^"\n$]{4,})"\s*\)\s*(?:[\w<>.]+\s+){1,4}(?i)\w*(?:password|passwd|pwd|secret|token|api_?key)
 # The key in a section of a settings file.
 all  (?i)["'](?:jwt|hmac|aes|encryption|signing)\w*["']\s*:\s*\{[^{}]{0,300}?["']\w*key["']\s*:\s*["']([^"'\n]{4,})["']
-random  (?i)cookie["']?\s*[:,=]\s*\\?["']?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})
+random  (?i)\bdocument\.cookie\s*\+?=\s*["'`](?:[^\n"'`]{0,200};\s*)?[\w.-]+=([^\s;"'`$<{\\]{6,})
+notname  (?i)cookie["']?\s*[:,=]\s*\\?["'`]?(?:[^\n"']{0,200};\s*)?[\w.-]*(?:sid|sess|auth|token|id|csrf|remember)[\w.-]*=([^\s;"'`$<{\\]{8,})
 all  (?i)\bauthorization["']?\s*\]?(?:\s*[:=,]\s*\\?["']?|\s+\\?["'])(?:basic|bearer|token|api-?key|key|digest|negotiate|oauth|jwt|ssws)\s+(?:["']\s*[+.]\s*["'])?([^\s"'`$<{\\]{4,})
 random  (?i)\bauthorization\b[^\n]{0,200}\b(?:signature|response)=["']?([^\s"',]{8,})
 random  (?i)\bbearer\s+([^\s"'`$<{\\=]{12,})
@@ -194,7 +197,7 @@ all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo 
 "##;
 
 /// Texts, one of which every form in [`NEAR_FORMS`] contains.
-const HINTS: &str = r"(?i-u)(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|createhmac\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|jwt\.verify|crypt(?:\.hash[a-z]*)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
+const HINTS: &str = r"(?i-u)(?:password|passwd|pass[_-]?phrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|createhmac\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|jwt\.verify|crypt(?:\.hash[a-z]*)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
 const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo|gh|snmp[a-z]+|ssh-keygen|user(?:add|mod)|aws)[ \t]";
 /// Limit on the text before and behind such a word.

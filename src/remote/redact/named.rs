@@ -37,7 +37,9 @@ weak  any  never  §  ["'`]?\s*[\])]*\s*(?:\|\|=?|\?\?=?|\?:|\bor\b|\.unwrap_or\
 weak  any  never  §  ["'`]\s*[\])]\s*\{\s*
 # `fn name() -> T { "value" }`, `def name\n return "value"`, `name { get { return "value"; } }`.
 strong  any  never  \b(?:fn|func?|fun|def|function|get|public|private|protected|static|const|va[lr]|let|[Ss]tring)\s+(?:\w+\s+)*(?:get_?)?§  (?:\([^()\n]{0,80}\))?(?:\s*->\s*[&'\w<>: ]{1,40})?[^;={}()"'\n,]{0,40}(?:[{:]|=>?|\n)\s*(?:get\s*(?:\{|=>)\s*)?(?:return\b\s*)?
-strong  any  never  ^\s*§  \(\)\s*(?::\s*\w+\s*)?\{\s*return\b\s*
+# `name() { return "value" }`, `name: function () { return "value" }`, `name = () => "value"`.
+strong  any  never  HEAD§  GIVES
+weak  random  never  HEAD§  GIVES
 # `class Secrets: NAME = "value"`.
 strong  any  never  \bclass\s+§  [^\n]{0,40}[:{]\s*\n\s*(?:\w+\s+){0,4}\w+\s*=\s*
 # `find("#name").type("value")`, `setName("value")`, `.name("user", "value")`, `Name{"value"}`.
@@ -79,6 +81,11 @@ strong  any  never  §  \s+PIC\s+\S+\s+VALUE\s+
 const NAMED: &str =
     r#"(?i:\b(?:name|key|id|type|variable|property|param(?:eter)?)\\?["'`]?\s*(?:[:=]|=>)?\s*\\?["'`]?|<key>)"#;
 
+/// What may be before the name of a function of JavaScript, and behind it up to the value that it returns.
+const HEAD: &str =
+    r"(?:^|[{,;]|\b(?:async|const|default|export|function|get|let|private|protected|public|static|va[lr])\s)\s*";
+const GIVES: &str = r"(?:\s*[:=]\s*(?:async\s+)?(?:function\b\s*\w*\s*)?)?\([^()\n]{0,80}\)\s*(?::\s*[\w<>\[\]|.]{1,40}\s*)?(?:=>\s*(?:\{\s*return\b\s*)?|\{\s*return\b\s*)";
+
 static NAMED_FORM: LazyLock<Regex> = LazyLock::new(|| compiled(&format!("{NAMED}$")));
 
 struct Link {
@@ -94,8 +101,11 @@ static COMPILED: LazyLock<Vec<Link>> = LazyLock::new(|| {
         strength: Strength::of(strength),
         literal: Trust::of(literal),
         word: Trust::of(word),
-        before: (before != "§").then(|| compiled(&format!("(?:{})$", before.replace('§', "")).replace("NAMED", NAMED))),
-        between: compiled(&format!(r"\A(?:{})", between)),
+        before: (before != "§").then(|| {
+            let before = before.replace('§', "").replace("NAMED", NAMED).replace("HEAD", HEAD);
+            compiled(&format!("(?:{before})$"))
+        }),
+        between: compiled(&format!(r"\A(?:{})", between.replace("GIVES", GIVES))),
     };
     rows(LINKS).map(of).collect()
 });
@@ -183,6 +193,7 @@ impl Place<'_> {
             found.extend(COMPILED.iter().filter_map(|link| self.linked(link)));
             found.extend(self.passed());
             found.extend(self.in_columns());
+            found.extend(self.first_of_several());
         }
         found
     }
@@ -226,6 +237,24 @@ impl Place<'_> {
             _ => Trust::Random,
         };
         self.value(at, trust)
+    }
+
+    /// Finds values in an assignment of several values that begins with the name: `password, user = "…", "…"`.
+    fn first_of_several(&self) -> Vec<Range<usize>> {
+        let statement = form!(r"^\s*(?:[a-z]+ )?[\[(]?(?:\s*[\w.$]+,)*\s*$");
+        let rest = form!(r"\A(?:[ \t]*,[ \t]*[\w.$]+){1,8}[\])]?[ \t]+:?=[ \t]+");
+        if self.line.len() > MAX_BYTES_BEFORE || !statement.is_match(self.line) {
+            return Vec::new();
+        }
+        let Some(rest) = rest.find(self.after()) else {
+            return Vec::new();
+        };
+        let at = self.name.end() + rest.end();
+        let mut found = value::literals(&self.text[..line_end(self.text, at)], at, true);
+        found.retain(|literal| {
+            self.name.strength == Strength::Strong || is_meant(&self.text[literal.clone()], Trust::Random)
+        });
+        found
     }
 
     /// Returns true if any word behind the sign of assignment is a value, not code.
@@ -347,24 +376,48 @@ impl Place<'_> {
     /// Finds values in the column of the name: of a table, a CSV file, and `INSERT INTO t (name) VALUES ("value")`.
     fn in_columns(&self) -> Vec<Range<usize>> {
         const MAX_ROWS: usize = 20;
-        let head = form!(r#"^\s*(?:\|.*|(?:["'`]?[\w .-]{1,40}["'`]?[,;\t])+)["'`]?$"#);
+        let head = form!(r#"^\s*(?:\|.*|(?:["'`]?[\w .-]{1,40}["'`]?[,;\t] ?)*)["'`]?$"#);
         let tail = form!(r#"\A["'`]?\s*(?:\|.*|[,;\t][^\n(){}=]*)?\r?(?:\n|\z)"#);
         let insert = form!(r"(?is)\A[^()]{0,200}\)\s*VALUES\s*\(");
-        if self.line.len() > MAX_BYTES_BEFORE || !self.line.contains(['(', '|', ',', ';', '\t']) {
+        let has_columns = |line: &str| line.contains(['|', ',', ';', '\t']);
+        let next = start_of(self.after(), MAX_BYTES_BEFORE)
+            .lines()
+            .next()
+            .unwrap_or_default();
+        if self.line.len() > MAX_BYTES_BEFORE
+            || !has_columns(self.line) && !self.line.contains('(') && !has_columns(next)
+        {
             return Vec::new();
         }
+        let is_head = !self.line.contains('|') && !next.contains('|')
+            || form!(r"\A[^\n]*\n[ \t]*[|:-][ \t|:-]+\r?(?:\n|\z)").is_match(self.after());
+        let of_column = match self.name.strength {
+            Strength::Strong if is_head => Trust::NotName,
+            _ => Trust::Random,
+        };
         let fields = self.line.rsplit('(').next().unwrap_or("");
         let (fields, found, n_rows, trust) = match (insert.find(self.after()), tail.find(self.after())) {
             (Some(list), _) => (fields, list, 1, Trust::Any),
-            (_, Some(tail)) if head.is_match(self.line) => (self.line, tail, MAX_ROWS, Trust::Random),
+            (_, Some(tail)) if head.is_match(self.line) => (self.line, tail, MAX_ROWS, of_column),
             _ => return Vec::new(),
         };
-        let delimiter = fields.chars().find(|c| "|,;\t".contains(*c)).unwrap_or(',');
+        let delimiter = fields
+            .chars()
+            .chain(next.chars())
+            .find(|c| "|,;\t".contains(*c))
+            .unwrap_or(',');
         let index = fields.matches(delimiter).count();
+        let n_cells = |line: &str| line.split(delimiter).count();
+        let n_columns = index + n_cells(next);
+        // The elements of a list in code.
+        if n_rows > 1 && delimiter != '|' && next.trim_end().ends_with(delimiter) {
+            return Vec::new();
+        }
         let mut at = self.name.end() + found.end();
         let mut cells = Vec::new();
         for row in self.text[at..].split_inclusive('\n').take(n_rows) {
-            let Some(cell) = row.split(delimiter).nth(index) else {
+            let is_row = n_rows == 1 || delimiter == '|' || n_cells(row) == n_columns;
+            let Some(cell) = row.split(delimiter).nth(index).filter(|_| is_row) else {
                 break;
             };
             let is_edge = |c: char| c.is_whitespace() || "\"'`*();".contains(c);
@@ -376,7 +429,9 @@ impl Place<'_> {
                     .map(|cell| cell.len() + 1)
                     .sum::<usize>();
             let start = start + cell.len() - cell.trim_start_matches(is_edge).len();
-            if is_meant(word, trust) && (trust == Trust::Random || cell.contains(['\'', '"'])) {
+            // Neither the line between the head and the body of a table, nor prose.
+            let is_word = word.contains(char::is_alphanumeric) && !word.contains(char::is_whitespace);
+            if (is_word || n_rows == 1) && is_meant(word, trust) && (trust < Trust::Any || cell.contains(['\'', '"'])) {
                 cells.push(start..start + word.len());
             }
             at += row.len();

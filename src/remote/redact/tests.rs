@@ -429,6 +429,17 @@ const WRITTEN: &[(&str, &str)] = &[
     ("mount -t cifs -o username=bob,password=zebracrossing //h/s /m", "zebra"),
     ("bindpw zebracrossing\n", "zebra"),
     ("new NetworkCredential(\"bob\", \"zebracrossing\")", "zebra"),
+    // Methods of JavaScript, several values at once, tables, cookies and passphrases.
+    ("class A { getPassword() { return \"zebra crossing\" } }", "zebra"),
+    ("password, user = \"zebra crossing\", \"bob\"", "zebra"),
+    ("const [password, user] = [\"zebra crossing\", \"bob\"]", "zebra"),
+    ("user,password,age\nbob,zebra-crossing,3\n", "zebra"),
+    (
+        "| user | password |\n|------|----------|\n| bob | zebra-crossing |",
+        "zebra",
+    ),
+    ("document.cookie = \"session=zebra-crossing\"", "zebra"),
+    ("pass_phrase : zebra crossing other side", "zebra"),
     // Languages.
     ("clave_api = \"zebra crossing\"", "zebra"),
     ("geheimnis = \"zebra crossing\"", "zebra"),
@@ -580,6 +591,9 @@ const WRITTEN_AT_RANDOM: &[&str] = &[
     // Tables, prose and anchors.
     "| user | password |\n|---|---|\n| bob | § |",
     "user,password\nbob,§\n",
+    "password,user\n§,bob\n",
+    "class A { getToken() { return \"§\" } }",
+    "document.cookie = \"a=§\"",
     "Log in as bob with the password §.",
     "? password\n: §",
     "username bob privilege 15 password 0 §",
@@ -740,6 +754,11 @@ fn code_about_secrets_stays() {
         "connect(\"www.example.com:1234\")",
         "\"token\": {\n  \"type\": 1\n},\n\"port\": {\n  \"default\": \"abc1def2\"\n}",
         "Set `token=` and then `x` to\nanother value of `y`.",
+        "if (validPassword(p)) { return \"yes please\"; }",
+        "def f(password, user=\"x y z\"):",
+        "passphrase: the passphrase of the key",
+        "ids = [\n  \"password\",\n  \"not-a-secret\",\n]",
+        "| password | user |\n| in-a-row | of two |\n",
         "digest = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
         "\"Jwt\": {\"Issuer\": \"https://example.com\"}",
     ] {
