@@ -118,16 +118,32 @@ impl Linker<'_> {
                 tier: Tier::Import,
             }
         };
-        let found = self.answer(Question::Taken(module.clone()), find).syms;
-        let module = |sym| match sym {
-            Sym::Module(module) => Some(module),
-            _ => None,
-        };
-        found.into_iter().filter_map(module).collect()
+        self.modules_for(Question::Taken(module.clone()), find)
     }
 
     /// Returns the modules from which a module imports everything, in their order.
     fn taken_by(&self, module: &Module, depth: u8) -> Vec<Module> {
+        let find = || Found {
+            syms: self.find_taken_by(module, depth).into_iter().map(Sym::Module).collect(),
+            tier: Tier::Import,
+        };
+        self.modules_for(Question::Stars(module.clone()), find)
+    }
+
+    /// Answers a question about modules.
+    fn modules_for(&self, question: Question, find: impl FnOnce() -> Found) -> Vec<Module> {
+        let module = |sym| match sym {
+            Sym::Module(module) => Some(module),
+            _ => None,
+        };
+        self.answer(question, find)
+            .syms
+            .into_iter()
+            .filter_map(module)
+            .collect()
+    }
+
+    fn find_taken_by(&self, module: &Module, depth: u8) -> Vec<Module> {
         let (file, of) = match module {
             Module::File(file) => (*file, None),
             Module::Items { file, of } => (*file, *of),

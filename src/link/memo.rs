@@ -28,6 +28,8 @@ pub(super) enum Question {
     Name(Module, Box<str>),
     /// What do these imports of one name, by their indexes and those of the name, make visible?
     Imported(FileId, Box<[(u32, Option<u32>)]>),
+    /// From which modules does a module import everything, directly?
+    Stars(Module),
     /// From which modules does a module import everything, directly or not?
     Taken(Module),
     /// Which module does a path mean in a file, or in a module with a body inside of it?

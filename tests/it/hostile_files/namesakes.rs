@@ -109,6 +109,29 @@ fn bases_of_one_type_take_time_in_proportion() {
     links_in_time(&files, N_BASES);
 }
 
+/// Looking at all imports of the file for each module would take a minute.
+#[test]
+fn modules_that_take_everything_from_each_other_take_time_in_proportion() {
+    const N_MODULES: usize = 1_000;
+    let module = |at: usize| {
+        format!(
+            "pub mod a{at} {{ pub use super::a{}::*; fn f() {{ sought(); }} }}\n",
+            at + 1
+        )
+    };
+    let chain: String = (0..N_MODULES).map(module).collect();
+    let text = format!("{chain}pub mod a{N_MODULES} {{ pub fn sought() {{}} }}\n");
+    linked(&[("src/lib.rs", text)], |view, _, linker| {
+        let before = cpu_time();
+        let found = linker.link_file(view.find_text("src/lib.rs").unwrap()).unwrap();
+        let took = cpu_time().saturating_sub(before);
+        assert!(took < MAX_CPU_TIME * 20, "{took:?}");
+        let n_calls = found.iter().filter(|link| link.tier == Tier::Import).count();
+        // Of the imports of a file, the first 256 are looked at for a name.
+        assert_eq!(n_calls, 256);
+    });
+}
+
 /// Each import leads back to the name that all of them import.
 #[test]
 fn imports_of_one_name_take_time_in_proportion() {
