@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 use crate::model::ByteRange;
 
 /// The start offsets of the lines of a blob. Lines are 0-based.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LineIndex {
     /// `starts[i]` is the offset of line `i`. The last entry is the length of the blob.
     starts: Vec<u32>,

@@ -23,7 +23,7 @@ const MAX_ERRORS: usize = 256;
 const MAX_NEAR: usize = 2_000;
 
 /// The definitions of one version of a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FileDefinitions {
     /// Definitions in source order, outer before inner.
     pub definitions: Vec<Definition>,

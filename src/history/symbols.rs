@@ -133,7 +133,7 @@ fn is_only_renamed(old: &Shape, new: &Shape) -> bool {
 }
 
 /// A version of a file, with its definitions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileShapes {
     /// The content of the version.
     pub bytes: Arc<Vec<u8>>,

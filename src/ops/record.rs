@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask::{Ask, FileSelection};
 use super::provenance::ProvenanceOut;
 use super::question::{About, Question};
-use super::target::{Named, Targets, named};
+use super::target::{Kept, Named, Targets, named};
 use crate::history::Who;
 use crate::query::{LikelyQuery, LogFilter, parse_moment};
 use crate::session::{Context as _, Job, OpError, OpenedHistory, Result, Uncommitted};
@@ -81,7 +81,7 @@ impl<'a> Past<'a> {
     pub(crate) fn with_targets<T>(&self, answer: impl FnOnce(&Targets<'_>) -> Result<T>) -> Result<T> {
         let call = &self.ask.call;
         let ends = call.reading_ends().unwrap_or_else(|| Instant::now() + UNTRACED_TIME);
-        let answered = answer(&Targets {
+        let targets = Targets {
             workspace: &self.ask.session.workspace,
             opened: &self.opened,
             uncommitted: &self.uncommitted,
@@ -93,7 +93,10 @@ impl<'a> Past<'a> {
                     .deadline
                     .map_or(Some(ends), |deadline| Some(deadline.min(ends))),
             ),
-        });
+            kept: Kept::default(),
+        };
+        let answered = answer(&targets);
+        targets.kept.save();
         call.ctx.progress.end();
         answered
     }

@@ -1,5 +1,6 @@
 //! Looks up the target of an operation about history: a file, a directory, lines, or a definition.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +13,7 @@ use super::sink::{Sink, Style};
 use crate::artifact::Extractor;
 use crate::extract::{DefinitionKind, Options};
 use crate::git::ObjectReader;
-use crate::history::{FileShapes, HistoryError, Shape, SymbolBatch, SymbolKey, SymbolTracer};
+use crate::history::{FileShapes, HistoryError, Shape, SymbolBatch, SymbolChangeCache, SymbolKey, SymbolTracer};
 use crate::model::count::count;
 use crate::model::{BlobId, Ctx, RepoPath, quoted, with_placeholders, without_placeholders};
 use crate::query::{
@@ -21,6 +22,9 @@ use crate::query::{
 };
 use crate::session::{OpError, OpenedHistory, Result, Uncommitted, Visibility, Workspace};
 use crate::snapshot::View;
+
+/// Number of files whose definitions a call keeps.
+const MAX_KEPT_FILES: usize = 8;
 
 /// The target of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +92,23 @@ pub(crate) struct Targets<'a> {
     pub(crate) visibility: Visibility,
     /// The time limit and progress for reading file versions.
     pub(crate) ctx: Ctx<'a>,
+    pub(crate) kept: Kept,
+}
+
+/// What a call has read, which may be about many definitions.
+#[derive(Default)]
+pub(crate) struct Kept {
+    changes: RefCell<Option<SymbolChangeCache>>,
+    files: RefCell<Vec<(RepoPath, Option<FileShapes>)>>,
+}
+
+impl Kept {
+    /// Stores the changes that were read.
+    pub(crate) fn save(&self) {
+        if let Some(mut changes) = self.changes.take() {
+            changes.save();
+        }
+    }
 }
 
 /// The definitions with a name whose history can be traced, and similar names if there are none.
@@ -327,18 +348,21 @@ impl Targets<'_> {
         Ok(found)
     }
 
-    /// Traces definitions, and caches the changes that were read.
+    /// Traces definitions, and keeps the changes that were read.
     pub(crate) fn lives<T>(
         &self,
         reader: &mut ObjectReader,
         read: impl FnOnce(&mut SymbolTracer<'_>) -> Result<T, HistoryError>,
     ) -> Result<T> {
-        let mut known = self.workspace.records().known_changes()?;
+        let mut known = match self.kept.changes.take() {
+            Some(known) => known,
+            None => self.workspace.records().known_changes()?,
+        };
         let OpenedHistory { history, reached, .. } = self.opened;
         let max_bytes = self.workspace.build_options().max_blob_bytes;
         let mut lives = SymbolTracer::new(history, reached, reader, max_bytes, &mut known, self.ctx);
         let lives = read(&mut lives);
-        known.save();
+        self.kept.changes.replace(Some(known));
         Ok(lives?)
     }
 
@@ -402,8 +426,17 @@ impl Targets<'_> {
 
     /// Returns the definitions of a file at the revision.
     pub(crate) fn shapes(&self, path: &RepoPath) -> Result<Option<FileShapes>> {
+        let mut files = self.kept.files.borrow_mut();
+        if let Some((_, file)) = files.iter().find(|(known, _)| known == path) {
+            return Ok(file.clone());
+        }
         let bytes = self.content(path)?;
-        Ok(bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes)))
+        let file = bytes.map(|bytes| FileShapes::of(&mut Extractor::new(Options::default()), path, bytes));
+        if files.len() == MAX_KEPT_FILES {
+            files.remove(0);
+        }
+        files.push((path.clone(), file.clone()));
+        Ok(file)
     }
 }
 

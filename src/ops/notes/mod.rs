@@ -251,12 +251,8 @@ impl Memory {
             is_changed: false,
             text: note.to_text(),
         };
-        store(
-            ask,
-            &found,
-            old.as_ref().map(|old| old.text.as_str()),
-            Some(&found.text),
-        )?;
+        let before = old.as_ref().map(|old| old.text.as_str());
+        store(ask, &[(&found, before, Some(&found.text))])?;
         let mut page = answer(ask, &found, suggested, false)?;
         page.notes.push(found.version(ask));
         Ok(page)
@@ -334,7 +330,7 @@ impl Memory {
     fn forget(&self, ask: &Ask<'_>) -> Result<PageOf<Memory>> {
         let found = self.find(ask)?;
         let mut page = answer(ask, &found, Vec::new(), false)?;
-        store(ask, &found, Some(&found.text), None)?;
+        store(ask, &[(&found, Some(&found.text), None)])?;
         page.notes.push(format!("{} is deleted", found.place()));
         Ok(page)
     }
@@ -353,18 +349,31 @@ impl Memory {
                 .map(|found| found.mended(&judge))
                 .collect::<Result<Vec<_>>>()
         })?;
-        let mut rows = Vec::new();
-        for (found, text) in found.iter().zip(mended) {
-            let Some(text) = text else { continue };
-            store(ask, found, Some(&found.text), Some(&text))?;
-            let new = Found {
+        let new = |(found, text): (&Found, Option<String>)| {
+            Some(Found {
                 name: found.name.clone(),
                 path: found.path.clone(),
                 is_changed: false,
-                text,
-            };
-            rows.extend(answer(ask, &new, Vec::new(), false)?.rows);
-        }
+                text: text?,
+            })
+        };
+        let (old, new): (Vec<&Found>, Vec<Found>) = found
+            .iter()
+            .zip(mended)
+            .filter_map(|(found, text)| Some((found, new((found, text))?)))
+            .unzip();
+        let texts = old
+            .iter()
+            .zip(&new)
+            .map(|(old, new)| (*old, Some(old.text.as_str()), Some(new.text.as_str())));
+        store(ask, &texts.collect::<Vec<_>>())?;
+        let past = Past::of(ask, PATIENCE)?;
+        let rows = past.with_targets(|targets| {
+            let judge = judge(targets);
+            new.iter()
+                .map(|found| found.out(ask, &judge, false))
+                .collect::<Result<Vec<_>>>()
+        })?;
         let facts = Facts {
             total: rows.len(),
             ..Facts::default()
@@ -672,8 +681,8 @@ fn answer(ask: &Ask<'_>, found: &Found, suggested: Vec<String>, has_text: bool) 
     Ok(page)
 }
 
-/// Replaces the text of a note. `None` for no note.
-fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> Result<()> {
+/// Replaces the texts of notes: the second value by the third. `None` for no note.
+fn store(ask: &Ask<'_>, notes: &[(&Found, Option<&str>, Option<&str>)]) -> Result<()> {
     let workspace = &ask.session.workspace;
     if !ask.session.is_own {
         return Err(OpError::new(
@@ -681,15 +690,22 @@ fn store(ask: &Ask<'_>, note: &Found, from: Option<&str>, to: Option<&str>) -> R
             "memory changes notes of the repository in which the server was started",
         ));
     }
-    let Some(path) = &note.path else {
-        return PrivateNotes::of(workspace).store(&note.name, from, to, ask.call.ctx.interrupt);
-    };
-    let mut rewriter = workspace.rewriter(PATIENCE, ask.call.ctx.interrupt)?;
-    rewriter.apply(vec![Rewrite {
-        path: path.as_bytes().to_vec(),
-        from: from.map(|text| text.as_bytes().to_vec()),
-        to: to.map(|text| text.as_bytes().to_vec()),
-        mode: None,
-    }])?;
+    let mut files = Vec::new();
+    for (note, from, to) in notes {
+        let bytes = |text: &Option<&str>| text.map(|text| text.as_bytes().to_vec());
+        match &note.path {
+            Some(path) => files.push(Rewrite {
+                path: path.as_bytes().to_vec(),
+                from: bytes(from),
+                to: bytes(to),
+                mode: None,
+            }),
+            None => PrivateNotes::of(workspace).store(&note.name, *from, *to, ask.call.ctx.interrupt)?,
+        }
+    }
+    if !files.is_empty() {
+        let mut rewriter = workspace.rewriter(PATIENCE, ask.call.ctx.interrupt)?;
+        rewriter.apply(files)?;
+    }
     Ok(())
 }
