@@ -28,6 +28,9 @@ pub(crate) struct ProvenanceOut {
     complete: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     incomplete_because: Vec<String>,
+    /// True if the answer is incomplete because files are being indexed or commits are being recorded.
+    #[serde(skip)]
+    is_building: bool,
     /// Remarks that do not make the answer incomplete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -132,6 +135,7 @@ impl ProvenanceOut {
             profile: provenance.profile.clone(),
             complete: incomplete.is_empty(),
             incomplete_because: incomplete,
+            is_building: false,
             notes: linked.iter().map(LinkedOut::to_text).collect(),
             linked,
         }
@@ -162,6 +166,7 @@ impl ProvenanceOut {
             linked: Vec::new(),
             complete: false,
             incomplete_because: vec!["this revision is not indexed yet".to_owned()],
+            is_building: false,
             notes: Vec::new(),
         }
     }
@@ -257,8 +262,20 @@ impl ProvenanceOut {
         self.incomplete_because.push(why);
     }
 
+    /// Adds a reason why the answer is incomplete that ends by itself: something is being indexed or recorded.
+    pub(crate) fn also_building(&mut self, why: String) {
+        self.is_building = true;
+        self.also_incomplete(why);
+    }
+
+    /// Returns true if the same question has a better answer soon.
+    pub(crate) fn is_building(&self) -> bool {
+        self.is_building
+    }
+
     /// Adds what another answer lacks, and the remarks on it.
     pub(crate) fn also(&mut self, other: Self) {
+        self.is_building |= other.is_building;
         for why in other.incomplete_because {
             if !self.incomplete_because.contains(&why) {
                 self.also_incomplete(why);

@@ -275,7 +275,7 @@ impl<'a> Question<'a> {
         let building = self.seen.building.as_ref();
         let building = building.map(|job| (job, n_not_indexed(&self.seen.view)));
         if let Some((job, n_missing)) = building.filter(|(_, n_missing)| *n_missing > 0) {
-            provenance.also_incomplete(format!(
+            provenance.also_building(format!(
                 "this revision is being indexed ({}, {:.0} s so far): {n_missing} of {} files are not indexed yet; \
                  repeat the call later for the full answer",
                 job.to_text(),
@@ -301,7 +301,7 @@ impl<'a> Question<'a> {
             None => {}
         }
         if let Some(old) = self.old {
-            provenance.also_incomplete(format!(
+            provenance.also_building(format!(
                 "this answer is for the files as they were {:.0} s ago; the current state is still being indexed",
                 old.as_secs_f64()
             ));

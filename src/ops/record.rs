@@ -104,13 +104,15 @@ impl<'a> Past<'a> {
     /// Returns the provenance of an answer.
     pub(crate) fn provenance(&self, incomplete: Vec<String>) -> ProvenanceOut {
         let (target, n_dirty) = (self.opened.target, self.uncommitted.len());
-        ProvenanceOut::without_view(
-            &self.ask.session.workspace,
-            &self.reference,
-            target,
-            n_dirty,
-            incomplete,
-        )
+        let workspace = &self.ask.session.workspace;
+        let mut provenance = ProvenanceOut::without_view(workspace, &self.reference, target, n_dirty, Vec::new());
+        for why in incomplete {
+            match &self.recording {
+                Some(_) => provenance.also_building(why),
+                None => provenance.also_incomplete(why),
+            }
+        }
+        provenance
     }
 
     /// Returns the data that an answer depends on, for cursors.

@@ -52,9 +52,6 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
     let provenance = content.provenance.as_ref();
     let permanent = &content.permanent;
     let incomplete = provenance.map(ProvenanceOut::incomplete_because).unwrap_or_default();
-    let is_building = incomplete
-        .iter()
-        .any(|why| why.contains("being indexed") || why.contains("being recorded"));
     let views = ["file", "outline", "history", "blame"];
     html! {
         (DOCTYPE)
@@ -62,7 +59,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
             head {
                 (head(&content.title))
                 @if let Some(link) = permanent { link rel="canonical" href=(link); }
-                @if is_building { meta http-equiv="refresh" content="3"; }
+                @if provenance.is_some_and(ProvenanceOut::is_building) { meta http-equiv="refresh" content="3"; }
             }
             body {
                 a.skip href="#main" { "Skip to content" }

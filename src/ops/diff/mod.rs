@@ -353,7 +353,7 @@ fn owners(
     let (opened, job) = ask.session.history(reference, PATIENCE, &ask.call)?;
     if let Some(job) = job {
         let progress = job.advance().to_text();
-        provenance.also_incomplete(format!("owners: commits are being recorded ({progress})"));
+        provenance.also_building(format!("owners: commits are being recorded ({progress})"));
     }
     let changed = files
         .iter()

@@ -56,7 +56,7 @@ pub(super) fn of(
     let (opened, job) = ask.session.history(&new.reference, PATIENCE, &ask.call)?;
     if let Some(job) = job {
         let progress = job.advance().to_text();
-        provenance.also_incomplete(format!(
+        provenance.also_building(format!(
             "people and usual changes: commits are being recorded ({progress})"
         ));
     }
