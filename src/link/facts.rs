@@ -75,8 +75,8 @@ pub(super) struct Facts {
     pub(super) profile: &'static Profile,
     pub(super) definitions: Vec<Definition>,
     pub(super) references: Vec<Reference>,
-    /// The references by name and position, sorted when they are first looked up.
-    by_name: OnceLock<Vec<u32>>,
+    /// The references by name, in the order of the text, collected when they are first looked up.
+    by_name: OnceLock<HashMap<String, Vec<u32>>>,
     pub(super) bindings: Vec<Binding>,
     pub(super) imports: Vec<Import>,
     defined: HashMap<String, Vec<u32>>,
@@ -425,15 +425,17 @@ impl Facts {
 
     /// Returns the references with a name, in the order of the text.
     pub(super) fn references_named(&self, name: &str) -> &[u32] {
-        let name_of = |index: u32| self.references[index as usize].name.as_str();
-        let all = self.by_name.get_or_init(|| {
-            let mut all: Vec<u32> = (0..self.references.len() as u32).collect();
-            all.sort_by_key(|index| name_of(*index));
-            all
+        let by_name = self.by_name.get_or_init(|| {
+            let mut by_name: HashMap<String, Vec<u32>> = HashMap::new();
+            for (index, reference) in (0..).zip(&self.references) {
+                match by_name.get_mut(&reference.name) {
+                    Some(known) => known.push(index),
+                    None => _ = by_name.insert(reference.name.clone(), vec![index]),
+                }
+            }
+            by_name
         });
-        let start = all.partition_point(|index| name_of(*index) < name);
-        let n = all[start..].partition_point(|index| name_of(*index) == name);
-        &all[start..start + n]
+        by_name.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the reference whose name starts at `at`.

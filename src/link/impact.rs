@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
@@ -89,8 +90,19 @@ pub struct Impact {
     pub is_cut: bool,
 }
 
+/// Maximum number of impacts that are kept.
+const MAX_KEPT_IMPACTS: usize = 8;
+
+/// What definitions reach, for the same question later.
+#[derive(Debug)]
+pub(super) struct KeptImpact {
+    of: Vec<DefId>,
+    how: (Reach, Counts, bool),
+    found: Vec<Impact>,
+}
+
 /// How far impact is followed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// Limit on steps.
     pub max_depth: u32,
@@ -116,7 +128,7 @@ impl From<DefId> for Open {
 }
 
 /// Which definitions of a level a reference counts for if it can mean several.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     /// The first.
     Once,
@@ -186,19 +198,50 @@ fn is_run_by_language(facts: &Facts, name: &str) -> bool {
 
 impl Linker<'_> {
     /// Finds what changes of definitions reach. Sure steps are followed to their end before uncertain ones.
-    pub fn impact(
+    pub fn impact(&self, changed: &[DefId], reach: Reach) -> Result<Impact, LexicalError> {
+        let find = || Ok(vec![self.followed(changed, reach)?]);
+        let found = self.kept(changed, reach, Counts::Once, find)?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    /// Returns what definitions reach from memory if possible.
+    fn kept(
         &self,
-        changed: &[DefId],
+        of: &[DefId],
         reach: Reach,
-        is_wanted: impl Fn(FileId) -> bool + Sync,
-    ) -> Result<Impact, LexicalError> {
+        counts: Counts,
+        find: impl FnOnce() -> Result<Vec<Impact>, LexicalError>,
+    ) -> Result<Vec<Impact>, LexicalError> {
+        let how = (reach, counts, self.has_candidates);
+        let is_same = |kept: &&KeptImpact| kept.of == of && kept.how == how;
+        if let Some(kept) = self.links.impacts.lock().iter().find(is_same) {
+            return Ok(kept.found.clone());
+        }
+        let found = find()?;
+        if !self.is_interrupted() {
+            let n: usize = found.iter().map(|one| one.reached.len()).sum();
+            self.links.n_kept.fetch_add(n, Ordering::Relaxed);
+            let mut kept = self.links.impacts.lock();
+            if kept.len() == MAX_KEPT_IMPACTS {
+                kept.remove(0);
+            }
+            kept.push(KeptImpact {
+                of: of.to_vec(),
+                how,
+                found: found.clone(),
+            });
+        }
+        Ok(found)
+    }
+
+    fn followed(&self, changed: &[DefId], reach: Reach) -> Result<Impact, LexicalError> {
         let mut walk = Walk::from(changed);
         let mut level: Vec<Open> = changed.iter().copied().map(Open::from).collect();
         // Uncertain steps, which are followed after the sure ones.
         let mut later: Vec<Reached> = Vec::new();
         loop {
             let mut next = Vec::new();
-            let found = self.inbound_to_all(&level, &walk.impact, reach, Counts::Once, &is_wanted)?;
+            let found = self.inbound_to_all(&level, &walk.impact, reach, Counts::Once)?;
             for (definition, found, n_unfollowed) in found {
                 if n_unfollowed > 0 {
                     walk.impact.unfollowed.push((definition, n_unfollowed));
@@ -225,15 +268,14 @@ impl Linker<'_> {
     }
 
     /// Finds what uses each of several definitions, as [`impact`](Self::impact) of each with one step.
-    pub fn users(
-        &self,
-        each: &[DefId],
-        reach: Reach,
-        is_wanted: impl Fn(FileId) -> bool + Sync,
-    ) -> Result<Vec<Impact>, LexicalError> {
+    pub fn users(&self, each: &[DefId], reach: Reach) -> Result<Vec<Impact>, LexicalError> {
         let reach = Reach { max_depth: 1, ..reach };
+        self.kept(each, reach, Counts::ForEach, || self.found_users(each, reach))
+    }
+
+    fn found_users(&self, each: &[DefId], reach: Reach) -> Result<Vec<Impact>, LexicalError> {
         let level: Vec<Open> = each.iter().copied().map(Open::from).collect();
-        let found = self.inbound_to_all(&level, &Impact::default(), reach, Counts::ForEach, &is_wanted)?;
+        let found = self.inbound_to_all(&level, &Impact::default(), reach, Counts::ForEach)?;
         let users = found.into_iter().map(|(definition, found, n_unfollowed)| {
             let mut walk = Walk::from(&[definition]);
             let (sure, possible): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_sure);
@@ -256,7 +298,6 @@ impl Linker<'_> {
         impact: &Impact,
         reach: Reach,
         counts: Counts,
-        is_wanted: &(impl Fn(FileId) -> bool + Sync),
     ) -> Result<Vec<(DefId, Vec<Reached>, usize)>, LexicalError> {
         let mut groups: HashMap<Option<(Family, String)>, Vec<usize>> = HashMap::new();
         for (at, open) in level.iter().enumerate() {
@@ -270,7 +311,7 @@ impl Linker<'_> {
         let groups: Vec<Vec<usize>> = groups.into_values().collect();
         let find = |group: &Vec<usize>| {
             let meanings: Vec<Vec<DefId>> = group.iter().map(|&at| self.meanings(level[at].definition)).collect();
-            let mentions = self.mentions_of_any(&meanings.concat(), is_wanted)?;
+            let mentions = self.mentions_of_any(&meanings.concat(), |_| !self.is_interrupted())?;
             let sites = mentions.sites;
             // Of very many definitions that a reference can mean, it names only the first.
             let all: HashSet<DefId> = meanings.iter().flatten().copied().collect();

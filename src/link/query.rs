@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
@@ -17,6 +18,8 @@ use crate::snapshot::FileId;
 
 /// Limit on the names that imports give to a definition.
 const MAX_NAMES: usize = 16;
+/// Number of files with a name that take as much memory as a reference.
+const FILES_PER_REFERENCE: usize = 4;
 /// Limit on the definitions that count as one function.
 const MAX_PARTS: usize = 16;
 
@@ -60,13 +63,22 @@ impl Linker<'_> {
     /// Finds the references that mean a definition, in the files that are wanted. Reads only files that contain one of
     /// its names.
     pub fn mentions(&self, of: DefId, is_wanted: impl Fn(FileId) -> bool + Sync) -> Result<Mentions, LexicalError> {
-        self.mentions_of_any(&self.meanings(of), is_wanted)
+        self.find_mentions(&self.meanings(of), true, is_wanted)
     }
 
-    /// Like [`Self::mentions`], of several definitions.
+    /// Like [`Self::mentions`], of several definitions, without the number of local variables.
     pub(super) fn mentions_of_any(
         &self,
         targets: &[DefId],
+        is_wanted: impl Fn(FileId) -> bool + Sync,
+    ) -> Result<Mentions, LexicalError> {
+        self.find_mentions(targets, false, is_wanted)
+    }
+
+    fn find_mentions(
+        &self,
+        targets: &[DefId],
+        counts_locals: bool,
         is_wanted: impl Fn(FileId) -> bool + Sync,
     ) -> Result<Mentions, LexicalError> {
         let own = self.own_names(targets);
@@ -78,7 +90,7 @@ impl Linker<'_> {
         let targets: HashSet<DefId> = targets.iter().copied().collect();
         let found = files
             .par_iter()
-            .map(|&file| self.mentions_in(file, &targets, &own, &names));
+            .map(|&file| self.mentions_in(file, &targets, (&own, &names), counts_locals));
         let mut all = Mentions {
             n_left_out: n_files - files.len(),
             ..Mentions::default()
@@ -103,7 +115,7 @@ impl Linker<'_> {
     fn files_with_any(&self, names: &[String]) -> Result<BTreeSet<FileId>, LexicalError> {
         let mut files = BTreeSet::new();
         for name in names {
-            files.extend(self.files_with(name)?);
+            files.extend(self.files_naming(name)?.iter().copied());
         }
         Ok(files)
     }
@@ -117,7 +129,14 @@ impl Linker<'_> {
         Ok((files.len() <= limit).then_some(files.len()))
     }
 
-    fn mentions_in(&self, file: FileId, targets: &HashSet<DefId>, own: &[String], names: &[String]) -> Mentions {
+    /// Finds the mentions in a file by the definitions' own names and all their names.
+    fn mentions_in(
+        &self,
+        file: FileId,
+        targets: &HashSet<DefId>,
+        (own, names): (&[String], &[String]),
+        counts_locals: bool,
+    ) -> Mentions {
         let mut found = Mentions::default();
         let Some(facts) = self.facts(file) else { return found };
         let is_of_family = targets.iter().next().and_then(|of| self.family(*of)) == Some(facts.family);
@@ -141,7 +160,8 @@ impl Linker<'_> {
         let filled = own.iter().flat_map(|name| self.filled(&facts, name, targets));
         let filled: Vec<Site> = filled.collect();
         let is_other = |local: u32| !facts.is_mention(local) && filled.iter().all(|site| site.range.start != local);
-        let locals = own.iter().flat_map(|name| facts.bindings_of(name));
+        let counted = own.iter().filter(|_| counts_locals);
+        let locals = counted.flat_map(|name| facts.bindings_of(name));
         found.n_elsewhere += locals.filter(|(_, local)| is_other(local.start)).count();
         found.sites.extend(filled);
         found.sites.sort_by_key(|site| site.range.start);
@@ -432,7 +452,7 @@ impl Linker<'_> {
         let mut at = 0;
         while at < names.len() && names.len() < MAX_NAMES {
             let name = names[at].clone();
-            let files = self.files_with(&name)?;
+            let files = self.files_naming(&name)?;
             self.add_aliases(&name, &files, targets, &mut names);
             at += 1;
         }
@@ -518,7 +538,20 @@ impl Linker<'_> {
 
     /// Returns the files that may contain a name, according to the lexical index.
     pub fn files_with(&self, name: &str) -> Result<BTreeSet<FileId>, LexicalError> {
-        self.files_with_up_to(name, usize::MAX)
+        Ok(BTreeSet::clone(&*self.files_naming(name)?))
+    }
+
+    /// Like [`Self::files_with`]. The answer is kept.
+    fn files_naming(&self, name: &str) -> Result<Arc<BTreeSet<FileId>>, LexicalError> {
+        if let Some(known) = self.links.mentioning.lock().get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let files = Arc::new(self.files_with_up_to(name, usize::MAX)?);
+        self.links
+            .n_kept
+            .fetch_add(files.len() / FILES_PER_REFERENCE, Ordering::Relaxed);
+        self.links.mentioning.lock().insert(name.to_owned(), Arc::clone(&files));
+        Ok(files)
     }
 
     /// Returns the files that may contain a name. If there are more than `limit`, returns only some of them.

@@ -13,6 +13,7 @@ use super::compiler::{CompilerFacts, Meaning};
 use super::environment::{Environment, Module};
 use super::facts::{DefId, Facts, Family};
 use super::globals::GlobalNames;
+use super::impact::KeptImpact;
 use super::members::Use;
 use super::memo::{Memo, Question, deeper};
 use super::outside::{Sought, StandardNames};
@@ -168,6 +169,10 @@ pub struct Links {
     pub(super) globals: GlobalNames,
     /// The types and blocks that directly extend or implement a type.
     pub(super) subtypes: Mutex<HashMap<DefId, Arc<[DefId]>>>,
+    /// The files that may contain a name.
+    pub(super) mentioning: Mutex<HashMap<String, Arc<BTreeSet<FileId>>>>,
+    /// What the last changes reach.
+    pub(super) impacts: Mutex<Vec<KeptImpact>>,
     /// What each file exports.
     pub(super) exported: Mutex<HashMap<FileId, Exports>>,
     /// The includes of C and C++.
@@ -185,7 +190,7 @@ pub struct Linker<'v> {
     pub(super) view: &'v View,
     pub(super) links: &'v Links,
     interrupt: &'v AtomicBool,
-    has_candidates: bool,
+    pub(super) has_candidates: bool,
 }
 
 impl Links {
@@ -209,6 +214,8 @@ impl Links {
             standard: StandardNames::default(),
             globals: GlobalNames::default(),
             subtypes: Mutex::default(),
+            mentioning: Mutex::default(),
+            impacts: Mutex::default(),
             exported: Mutex::default(),
             includes: Includes::default(),
             n_kept: AtomicUsize::new(0),

@@ -1,7 +1,6 @@
 //! What a change reaches: the definitions and tests that depend on it.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
@@ -333,8 +332,7 @@ pub(crate) fn affected(
 /// Finds the definitions and tests that use each of several definitions.
 pub(crate) fn users(question: &Question<'_>, linker: &Linker<'_>, each: &[DefId]) -> Result<Vec<Vec<ReachedOut>>> {
     question.sources().go_on()?;
-    let interrupt = question.interrupt();
-    let impacts = linker.users(each, reach(1), |_| !interrupt.load(Ordering::Relaxed))?;
+    let impacts = linker.users(each, reach(1))?;
     let mut wish = Wish::default();
     for (of, impact) in each.iter().zip(&impacts) {
         wish_for(&mut wish, &[*of], impact);
@@ -405,8 +403,7 @@ fn reached(
 
 fn impact(question: &Question<'_>, linker: &Linker<'_>, changed: &[DefId], max_depth: u32) -> Result<Impact> {
     question.sources().go_on()?;
-    let interrupt = question.interrupt();
-    Ok(linker.impact(changed, reach(max_depth), |_| !interrupt.load(Ordering::Relaxed))?)
+    Ok(linker.impact(changed, reach(max_depth))?)
 }
 
 fn reach(max_depth: u32) -> Reach {

@@ -480,7 +480,7 @@ fn changes_of_namesakes_reach_others_in_time_in_proportion() {
                 max_reached: usize::MAX,
                 max_candidates: 3,
             };
-            let found = timed(line, || linker.impact(&changed, reach, |_| true).unwrap());
+            let found = timed(line, || linker.impact(&changed, reach).unwrap());
             assert_eq!(found.reached.len(), reached, "{line}");
         });
     }
