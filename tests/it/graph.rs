@@ -511,14 +511,14 @@ fn impact_reaches_tests_through_fixtures_overrides_and_set_up() {
     assert_eq!(
         reached(&repo, &["impact", "save"]),
         [
+            "test test_fixture: call tests/conftest.py#saved store.py#save",
+            "test Prepared.test_after: prepared by tests/test_store.py#Prepared.setUp store.py#save",
+            "test test_override: call store.py#work store.py#Base.run store.py#Job.run store.py#save",
             "definition Job.run: call store.py#save",
             "definition saved: call store.py#save",
             "definition Prepared.setUp: call store.py#save",
             "definition Base.run: overridden by store.py#Job.run store.py#save",
             "definition work: call store.py#Base.run store.py#Job.run store.py#save",
-            "test test_fixture: call tests/conftest.py#saved store.py#save",
-            "test Prepared.test_after: prepared by tests/test_store.py#Prepared.setUp store.py#save",
-            "test test_override: call store.py#work store.py#Base.run store.py#Job.run store.py#save",
         ]
     );
     let near = reached(&repo, &["impact", "save", "--depth", "2", "--tests", "only"]);
@@ -528,6 +528,21 @@ fn impact_reaches_tests_through_fixtures_overrides_and_set_up() {
         "{near:?}"
     );
     assert!(near.iter().all(|row| !row.contains("Job.run:")), "{near:?}");
+}
+
+#[test]
+fn impact_lists_some_tests_before_definitions() {
+    let repo = TestRepo::new("//- a.py\ndef f(): pass\ndef g(): f()\n");
+    let tests: String = (10..45).map(|n| format!("def test_{n}(): f()\n")).collect();
+    repo.write("test_a.py", format!("from a import f\n{tests}"));
+    repo.commit("tests");
+    let text = graph(&repo, &["impact", "f"]).expect(0).text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines[1], lines.len()), ("tests:", 1 + 35 + 1 + 3), "{text}");
+    assert!(lines[2].starts_with("test test_a.py:2 test_10"), "{text}");
+    assert_eq!(lines[32], "definitions:", "{text}");
+    assert!(lines[33].starts_with("definition a.py:2 g"), "{text}");
+    assert_eq!(lines[34], "other tests:", "{text}");
 }
 
 #[test]
@@ -802,7 +817,7 @@ fn types_of_go_implement_the_interfaces_whose_methods_they_have() {
         ["shape.go#Square.Area -> shape.go#Shape.Area type shape.go:14"]
     );
     assert_eq!(
-        reached(&repo, &["impact", "side"]).last().unwrap(),
+        reached(&repo, &["impact", "side"])[0],
         "test TestTotal: call shape.go#Total shape.go#Shape.Area shape.go#Square.Area shape.go#side"
     );
 }
@@ -826,10 +841,7 @@ fn impact_of_files_is_that_of_their_definitions() {
         def test_src(): src()
         ",
     );
-    assert_eq!(
-        reached(&repo, &["impact", "src/x.ts"]).last().unwrap(),
-        "test b: call src/x.ts#b"
-    );
+    assert_eq!(reached(&repo, &["impact", "src/x.ts"])[0], "test b: call src/x.ts#b");
     assert_eq!(reached(&repo, &["impact", "src/"]).len(), 1);
     assert_eq!(
         reached(&repo, &["impact", "src"]),

@@ -29,6 +29,9 @@ const MAX_REACHED: usize = 20_000;
 /// Maximum number of definitions that an uncertain reference could mean, for a change to be followed through it.
 const MAX_CANDIDATES: usize = 3;
 
+/// Number of tests that precede the definitions in a list.
+const FIRST_TESTS: usize = 30;
+
 /// Maximum number of reasons of one kind that are named if the tests to run are not known.
 const MAX_DOUBTS: usize = 3;
 
@@ -59,6 +62,9 @@ pub(crate) struct ReachedOut {
     pub(crate) via: Vec<String>,
     /// The line of the source in which it refers to the first definition in `via`.
     pub(crate) text: String,
+    /// A line above the row; empty if there is none.
+    #[serde(skip)]
+    heading: &'static str,
 }
 
 /// The totals of what a change reaches.
@@ -107,6 +113,9 @@ struct Entry {
 
 impl ReachedOut {
     pub(crate) fn render(&self, out: &mut dyn Sink) {
+        if !self.heading.is_empty() {
+            out.line(self.heading);
+        }
         let certainty = if self.sure { "" } else { "possible " };
         out.span(Style::Fact, &format!("{certainty}{} ", self.kind.replace('_', " ")));
         out.span(Style::Path, &format!("{}:{}", self.path, self.line));
@@ -198,14 +207,12 @@ impl Lookup<'_> {
             return self.tests_to_run(list, &affected, provenance);
         }
         let line = affected.totals.to_text();
-        let is_shown = |row: &ReachedOut| row.sure || self.request.candidates;
-        let rows = affected.definitions.into_iter().chain(affected.tests);
-        let rows: Vec<ReachedOut> = rows.filter(is_shown).collect();
+        facts.totals = affected.totals.clone();
+        let rows = affected.parts(|row| row.sure || self.request.candidates);
         facts.packages = by_package(&self.question.sources(), rows.iter())?;
+        let by_package = (!facts.packages.is_empty()).then(|| to_text(&facts.packages));
         let rows: Vec<GraphRow> = rows.into_iter().map(GraphRow::Reached).collect();
         facts.total = rows.len();
-        facts.totals = affected.totals;
-        let by_package = (!facts.packages.is_empty()).then(|| to_text(&facts.packages));
         let mut page = self.page(rows, facts.total, GraphFacts::Impact(facts));
         page.provenance = Some(provenance);
         page.head = Recorded::of(|out| {
@@ -382,6 +389,7 @@ pub(crate) fn imports_of(question: &Question<'_>, linker: &Linker<'_>, each: &[D
                 .into_iter()
                 .collect(),
             text,
+            heading: "",
         }
     };
     Ok(sites.into_iter().map(row).collect())
@@ -456,6 +464,7 @@ fn affected_by(
             sure: reached.is_none_or(|reached| reached.is_sure),
             via: entry.reached.map_or_else(Vec::new, |at| chain(impact, at, places)),
             text,
+            heading: "",
         }
     };
     let mut affected = Affected {
@@ -509,6 +518,26 @@ impl Affected {
             let removed = row.via.first().map_or("a removed definition", String::as_str);
             format!("{}:{} still imports {removed}", row.path, row.line)
         }));
+    }
+
+    /// Returns the rows to show in three parts with headings: the first tests, the definitions, the other tests.
+    fn parts(self, is_shown: impl Fn(&ReachedOut) -> bool) -> Vec<ReachedOut> {
+        let of = |mut rows: Vec<ReachedOut>| {
+            rows.retain(&is_shown);
+            rows
+        };
+        let (definitions, mut tests) = (of(self.definitions), of(self.tests));
+        let others = tests.split_off(tests.len().min(FIRST_TESTS));
+        let parts = [
+            ("tests:", tests),
+            ("definitions:", definitions),
+            ("other tests:", others),
+        ];
+        let with_heading = |(heading, mut rows): (&'static str, Vec<ReachedOut>)| {
+            rows.iter_mut().take(1).for_each(|row| row.heading = heading);
+            rows
+        };
+        parts.into_iter().flat_map(with_heading).collect()
     }
 
     fn sort(&mut self) {

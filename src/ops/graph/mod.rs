@@ -128,7 +128,7 @@ enum GraphOp {
     Refs,
     /// Types that extend or implement a type, or methods that override a method
     Implementations,
-    /// What depends on a definition, on those of a file or directory, or on the changes of A..B: definitions, then tests
+    /// What depends on a definition, on those of a file or directory, or on the changes of A..B: tests and definitions
     Impact,
     /// Shortest chain of calls from TARGET to TO
     Path,
