@@ -1,5 +1,7 @@
 //! Pictures as SVG. Their attributes carry all that they look like, so that they also show where styles are dropped.
 
+use std::collections::HashMap;
+
 use maud::{Markup, html};
 
 use crate::model::unprintable::visible;
@@ -16,8 +18,11 @@ const MAX_CHARACTERS: usize = 32;
 pub(crate) struct Node {
     pub(crate) label: String,
     /// The whole text, shown when the pointer is on the box.
+#[derive(Default)]
     pub(crate) title: String,
     /// A link, if there is something to open.
+    /// The path of the file, which is shown if another box has the same label.
+    pub(crate) path: String,
     pub(crate) href: Option<String>,
     pub(crate) is_marked: bool,
 }
@@ -25,6 +30,19 @@ pub(crate) struct Node {
 /// A line from a box to one of a column to its left: their columns and rows.
 pub(crate) struct Edge {
     pub(crate) from: (usize, usize),
+impl Node {
+    /// Returns a box with the name of a definition.
+    pub(crate) fn of(id: &str) -> Self {
+        let (path, name) = id.split_once('#').unwrap_or((id, id));
+        Self {
+            label: name.to_owned(),
+            path: path.to_owned(),
+            title: id.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
     pub(crate) to: (usize, usize),
     pub(crate) is_sure: bool,
 }
@@ -39,6 +57,18 @@ pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
     let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
     let top = |row: usize| HEAD + row * ROW;
     html! {
+    let mut n_alike: HashMap<&str, usize> = HashMap::new();
+    for node in columns.iter().flat_map(|(_, nodes)| nodes) {
+        *n_alike.entry(&node.label).or_default() += 1;
+    }
+    let label = |node: &Node| match n_alike[node.label.as_str()] {
+        1 => node.label.clone(),
+        _ if node.path == node.label => node.label.clone(),
+        _ => {
+            let room = MAX_CHARACTERS.saturating_sub(node.label.chars().count() + 1);
+            format!("{}#{}", without_middle(&node.path, room), node.label)
+        }
+    };
         svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label=(visible(title)) width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="12" {
             @for edge in edges {
@@ -55,7 +85,7 @@ pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
             @for (column, (heading, nodes)) in columns.iter().enumerate() {
                 text x=(left(column)) y="14" font-weight="bold" fill="currentColor" { (heading) }
                 @for (row, node) in nodes.iter().enumerate() {
-                    @let drawn = boxed(node, left(column), top(row));
+                    @let drawn = boxed(node, &label(node), left(column), top(row));
                     @match &node.href {
                         Some(href) => { a href=(href) { (drawn) } }
                         None => { (drawn) }
@@ -99,9 +129,9 @@ pub(crate) fn treemap(title: &str, cells: &[Cell]) -> Markup {
                         title { (visible(&cell.title)) }
                     }
                     @let n_letters = ((width - 6.0) / LETTER.0).max(0.0) as usize;
-                    @if n_letters >= 4 && height >= LETTER.1 {
+                    @if cell.label.chars().count() <= n_letters && height >= LETTER.1 {
                         text x=(format!("{:.1}", x + 3.0)) y=(format!("{:.1}", y + 12.0)) fill="currentColor" {
-                            (cut(&visible(&cell.label), n_letters))
+                            (visible(&cell.label))
                         }
                     }
                 }
@@ -134,8 +164,8 @@ fn divide(cells: &[Cell], (x, y, width, height): Area, areas: &mut Vec<Area>) {
     divide(&cells[half..], second, areas);
 }
 
-fn boxed(node: &Node, x: usize, y: usize) -> Markup {
-    let label = cut(&visible(&node.label), MAX_CHARACTERS);
+fn boxed(node: &Node, label: &str, x: usize, y: usize) -> Markup {
+    let label = cut(&visible(label), MAX_CHARACTERS);
     html! {
         rect x=(x) y=(y) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="4" fill="Canvas" stroke="currentColor"
             stroke-width=(if node.is_marked { "2" } else { "1" }) { title { (visible(&node.title)) } }
@@ -152,3 +182,14 @@ fn cut(text: &str, most: usize) -> String {
     let end: String = text.chars().skip(n - most + 1).collect();
     format!("…{end}")
 }
+/// Cuts a text to a number of characters, in its middle.
+fn without_middle(text: &str, most: usize) -> String {
+    let n = text.chars().count();
+    if n <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most / 2).collect();
+    let end: String = text.chars().skip(n - most.saturating_sub(most / 2 + 1)).collect();
+    format!("{start}…{end}")
+}
+

@@ -376,10 +376,8 @@ fn ends(id: &str, page: &crate::ops::PageOf<Graph>, end: impl Fn(&EdgeOut) -> Op
 /// Draws what uses a definition on its left, and what it calls on its right: the certain ones first.
 fn picture(target: &Target, id: &str, callers: Ends, callees: Ends) -> Markup {
     let node = |id: &str| Node {
-        label: id.split_once('#').map_or(id, |(_, name)| name).to_owned(),
-        title: id.to_owned(),
         href: Some(target.definition(id)),
-        is_marked: false,
+        ..Node::of(id)
     };
     let sorted = |ends: Ends| {
         let mut ends: Vec<(String, bool)> = ends.into_iter().collect();

@@ -287,7 +287,6 @@ fn picture(rows: &Rows<'_>) -> Markup {
     for (row, definition) in changed.iter().enumerate() {
         at.insert(&definition.id, (0, row));
         boxes[0].push(Node {
-            label: definition.name().to_owned(),
             title: format!("{} {}", definition.events.join(", "), definition.id),
             href: Some(format!("#d{row}")),
             is_marked: definition.may_break() && definition.unchanged_callers > 0,
@@ -295,6 +294,7 @@ fn picture(rows: &Rows<'_>) -> Markup {
     }
     for (row, definition) in changed.iter().enumerate() {
         for site in definition.unchanged.iter().filter(|site| !site.test) {
+            ..Node::of(&definition.id)
             let Some(id) = site.id.as_deref() else { continue };
             let place = match at.get(id) {
                 Some(place) => *place,
@@ -302,10 +302,8 @@ fn picture(rows: &Rows<'_>) -> Markup {
                     let place = (1, boxes[1].len());
                     at.insert(id, place);
                     boxes[1].push(Node {
-                        label: site.name.clone().unwrap_or_default(),
                         title: format!("{} {}:{}", site.label(), site.path, site.line),
-                        href: None,
-                        is_marked: false,
+                        ..Node::of(id)
                     });
                     place
                 }
@@ -333,10 +331,9 @@ fn picture(rows: &Rows<'_>) -> Markup {
             is_sure: test.sure,
         });
         boxes[2].push(Node {
-            label: test.name.clone().unwrap_or_else(|| test.path.clone()),
             title: format!("{}:{}", test.path, test.line),
             href: Some("#tests".to_owned()),
-            is_marked: false,
+            ..Node::of(test.id.as_ref().unwrap_or(&test.path))
         });
     }
     if edges.is_empty() {

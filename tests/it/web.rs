@@ -337,6 +337,16 @@ fn connections_that_send_nothing_do_not_block_pages() {
 }
 
 #[test]
+fn equal_names_in_a_picture_have_their_paths() {
+    let repo =
+        TestRepo::new("//- a.py\ndef f(): pass\ndef g(): f()\n//- b.py\nfrom a import f\ndef g(): f()\ndef h(): f()\n");
+    let (_, page) = Web::entered(&repo).page("/repo/-/def/HEAD:a.py?name=f");
+    for label in [">a.py#g</text>", ">b.py#g</text>", ">h</text>"] {
+        assert!(page.contains(label), "{label}: {page}");
+    }
+}
+
+#[test]
 fn the_life_page_lists_long_files_that_change_often() {
     let repo = sample();
     let web = Web::entered(&repo);

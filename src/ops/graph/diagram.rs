@@ -133,12 +133,7 @@ impl Diagram {
             let column = column.unwrap_or_default();
             columns.resize_with(columns.len().max(column + 1), Default::default);
             places.push((column, columns[column].1.len()));
-            columns[column].1.push(Node {
-                label: id.split_once('#').map_or(id.as_str(), |(_, name)| name).to_owned(),
-                title: id.clone(),
-                href: None,
-                is_marked: false,
-            });
+            columns[column].1.push(Node::of(id));
         }
         let edge = |arrow: &Arrow| Edge {
             from: places[arrow.to],
