@@ -439,7 +439,10 @@ fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     };
     let (old, new) = (state(&page.facts.from), state(&page.facts.to));
     let base = LinkBase::own(newer.link("file", &new, ""), newer.link("file", &old, ""));
-    let body = review_body(&page, Some(&base));
+    let body = match &range {
+        None if page.facts.files == 0 && target.parameter("path").is_none() => unchanged(ask, &newer, &page.facts),
+        _ => review_body(&page, Some(&base)),
+    };
     let title = format!("review {}", page.facts.range());
     let n_rows = page.rows.len();
     let commit = match range.as_deref().and_then(|range| range.split_once("^..")) {
@@ -502,3 +505,22 @@ fn permanent_link(target: &Target, provenance: Option<&crate::ops::ProvenanceOut
         .filter(|_| !is_moving)?;
     Some(target.at(commit))
 }
+/// Says that nothing differs from the main branch, with what can be reviewed instead.
+fn unchanged(ask: &Ask<'_>, target: &Target, facts: &ReviewFacts) -> Markup {
+    let workspace = &ask.session.workspace;
+    let commit = |reference| Some(workspace.target(reference).ok().flatten()?.commit?.to_string());
+    let (head, start) = (commit("HEAD"), facts.from.commit.as_ref().zip(facts.since));
+    let link = |what: &str, id: &str| html! { li { a href=(target.commit(id)) { (what) ", " (id[..10]) } } };
+    html! {
+        p { "Nothing changed: the files on disk are those of the last commit" @if let Some(branch) = facts.since { ", and differ in nothing from " (branch) } "." }
+        p { "Review instead:" }
+        ul {
+            @if let Some(id) = &head { (link("the last commit", id)) }
+            @if let Some((id, branch)) = start.filter(|(id, _)| head.as_ref() != Some(id)) {
+                (link(&format!("the commit at which it left {branch}"), id))
+            }
+            li { a href=(target.link("refs", "", "")) { "what changed since a tag or on a branch" } }
+        }
+    }
+}
+

@@ -130,6 +130,9 @@ pub(super) fn review_body(page: &Page<ReviewFacts, ReviewRow>, base: Option<&Lin
         is_exclusive: facts.files > MANY_FILES,
     };
     html! {
+    if facts.files == 0 {
+        return html! { p.facts { "Nothing changed." } };
+    }
         p.facts { (facts.size()) }
         p.facts { strong { (facts.changes()) } }
         p.facts { (facts.reach()) }

@@ -346,6 +346,37 @@ fn equal_names_in_a_picture_have_their_paths() {
     }
 }
 
+/// Returns the links of a page that contain a text.
+fn links<'a>(page: &'a str, part: &str) -> Vec<&'a str> {
+    let starts = page.split("href=\"").skip(1);
+    let links = starts.filter_map(|rest| rest.split('"').next());
+    links.filter(|link| link.contains(part)).collect()
+}
+
+#[test]
+fn a_review_of_nothing_offers_others() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    let (_, page) = web.page("/repo/-/review");
+    let head = repo.rev_parse("HEAD").to_string();
+    assert!(
+        page.contains("Nothing changed") && !page.contains("0 definitions"),
+        "{page}"
+    );
+    assert_eq!(links(&page, &format!("review/{head}%5E..{head}")).len(), 1, "{page}");
+    assert!(web.page("/repo/-/review/HEAD..WORKTREE").1.contains("Nothing changed."));
+}
+
+#[test]
+fn equal_names_in_a_picture_have_their_paths() {
+    let repo =
+        TestRepo::new("//- a.py\ndef f(): pass\ndef g(): f()\n//- b.py\nfrom a import f\ndef g(): f()\ndef h(): f()\n");
+    let (_, page) = Web::entered(&repo).page("/repo/-/def/HEAD:a.py?name=f");
+    for label in [">a.py#g</text>", ">b.py#g</text>", ">h</text>"] {
+        assert!(page.contains(label), "{label}: {page}");
+    }
+}
+
 #[test]
 fn the_life_page_lists_long_files_that_change_often() {
     let repo = sample();

@@ -129,6 +129,9 @@ impl Op for Review {
         let head = Recorded::of(|out| facts.render(out));
         let mut page = Page::new(provenance, facts, rows, paging);
         page.is_empty = is_empty;
+        if is_empty && self.range.is_none() {
+            page.hint = Some("to review the last commit, use the range HEAD^..HEAD".to_owned());
+        }
         page.head = head;
         page.tail = Recorded::of(|out| {
             page.facts
@@ -267,6 +270,9 @@ impl Facts {
     }
 
     fn render(&self, out: &mut dyn Sink) {
+        if self.files == 0 {
+            return out.whole_line(&format!("review {}: nothing changed", self.range()));
+        }
         let since = self
             .since
             .map_or_else(String::new, |branch| format!(", since it left {branch}"));
