@@ -35,6 +35,15 @@ pub(crate) trait Sink {
         self.end();
     }
 
+    /// Adds each line of `text` with its number, starting at `first`. `language` is the name of its language.
+    fn code(&mut self, first: u32, text: &str, _language: &str) {
+        for (line, number) in text.lines().zip(first..) {
+            self.span(Style::Fact, &format!("{number:>6} "));
+            self.span(Style::Plain, line);
+            self.end_whole();
+        }
+    }
+
     /// Adds a line of text that is between fences.
     fn fenced(&mut self, line: &str) {
         self.span(Style::Plain, line);
@@ -103,14 +112,6 @@ impl dyn Sink + '_ {
         let fence = || fence.as_deref().into_iter();
         for line in fence().chain(text.lines()).chain(fence()) {
             self.fenced(line);
-        }
-    }
-
-    /// Adds each line of `text` with its number, starting at `first`.
-    pub(crate) fn numbered(&mut self, first: u32, text: &str) {
-        for (line, number) in text.lines().zip(first..) {
-            self.span(Style::Fact, &format!("{number:>6} "));
-            self.whole_line(line);
         }
     }
 
@@ -279,7 +280,7 @@ mod tests {
             out.plain("2 ");
             out.marked(Style::Plain, quoted, &[(start, start + 4)]);
             out.end();
-            out.numbered(3, quoted);
+            out.code(3, quoted, "text");
             let is_break = |c: char| c == '\n' || OTHER_BREAKS.contains(&c);
             let begins = |line: &str| line.starts_with("hint");
             assert!(!text.0.split(is_break).any(begins), "{:?}", text.0);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use maud::{Markup, PreEscaped, Render, html};
 
-use super::highlight::{Span, spans};
+use super::highlight::{Paint, shown};
 use super::url::Target;
 use crate::extract::profile;
 use crate::model::count::count;
@@ -110,12 +110,7 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
     pieces.sort_by_key(|piece| (piece.range.start, piece.range.end));
     let mut pieces = pieces.into_iter().peekable();
     let n_bytes = lines.iter().map(|line| line.len()).sum();
-    let mut paint = Paint {
-        bytes: &links.bytes,
-        spans: spans(&links.bytes[..n_bytes], profile(links.lang))
-            .into_iter()
-            .peekable(),
-    };
+    let mut paint = Paint::of(&links.bytes[..n_bytes], profile(links.lang));
     let (mut text, mut start) = (String::new(), 0);
     for (number, line) in (1..).zip(lines) {
         html! { a.n id={ "L" (number) } href={ "#L" (number) } { (number) } " " }.render_to(&mut text);
@@ -144,33 +139,6 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
     text
 }
 
-/// Writes text with its comments, strings and reserved words.
-struct Paint<'a> {
-    bytes: &'a [u8],
-    spans: std::iter::Peekable<std::vec::IntoIter<Span>>,
-}
-
-impl Paint<'_> {
-    /// Writes a part behind those written before.
-    fn between(&mut self, part: std::ops::Range<usize>, text: &mut String) {
-        let mut at = part.start;
-        while at < part.end {
-            while self.spans.next_if(|(span, _)| span.end <= at).is_some() {}
-            let (end, class) = match self.spans.peek() {
-                Some((span, class)) if span.start <= at => (span.end.min(part.end), Some(*class)),
-                Some((span, _)) => (span.start.min(part.end), None),
-                None => (part.end, None),
-            };
-            let written = shown(&self.bytes[at..end]);
-            match class {
-                Some(class) => html! { span.(class) { (written) } }.render_to(text),
-                None => written.render_to(text),
-            }
-            at = end;
-        }
-    }
-}
-
 /// Returns lines with their numbers. Only lines with definitions can be linked to.
 fn plain(lines: &[&[u8]], first: usize, definitions: &[DefinitionLink]) -> String {
     let starts: HashSet<usize> = definitions
@@ -189,9 +157,4 @@ fn plain(lines: &[&[u8]], first: usize, definitions: &[DefinitionLink]) -> Strin
         }
     }
     text
-}
-
-/// Returns bytes of a file as text in which nothing is hidden.
-fn shown(bytes: &[u8]) -> String {
-    visible(&String::from_utf8_lossy(bytes)).into_owned()
 }

@@ -2,18 +2,60 @@
 
 use std::ops::Range;
 
+use maud::{Render, html};
+
 use crate::extract::Profile;
+use crate::model::unprintable::visible;
 
 /// A part of a text, and its class in a page.
-pub(super) type Span = (Range<usize>, &'static str);
+type Span = (Range<usize>, &'static str);
 
 const COMMENT: &str = "comment";
 const STRING: &str = "string";
 const KEYWORD: &str = "keyword";
 
+/// Writes text with its comments, strings and reserved words.
+pub(super) struct Paint<'a> {
+    bytes: &'a [u8],
+    spans: std::iter::Peekable<std::vec::IntoIter<Span>>,
+}
+
+impl<'a> Paint<'a> {
+    pub(super) fn of(bytes: &'a [u8], profile: &Profile) -> Self {
+        Self {
+            bytes,
+            spans: spans(bytes, profile).into_iter().peekable(),
+        }
+    }
+
+    /// Writes a part behind those written before.
+    pub(super) fn between(&mut self, part: Range<usize>, text: &mut String) {
+        let mut at = part.start;
+        while at < part.end {
+            while self.spans.next_if(|(span, _)| span.end <= at).is_some() {}
+            let (end, class) = match self.spans.peek() {
+                Some((span, class)) if span.start <= at => (span.end.min(part.end), Some(*class)),
+                Some((span, _)) => (span.start.min(part.end), None),
+                None => (part.end, None),
+            };
+            let written = shown(&self.bytes[at..end]);
+            match class {
+                Some(class) => html! { span.(class) { (written) } }.render_to(text),
+                None => written.render_to(text),
+            }
+            at = end;
+        }
+    }
+}
+
+/// Returns bytes of a file as text in which nothing is hidden.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    visible(&String::from_utf8_lossy(bytes)).into_owned()
+}
+
 /// Finds comments, strings and reserved words, in the order of the text. A guess by their first characters, without a
 /// parser: after a regular expression with a quotation mark, for example, the rest of the line can be wrong.
-pub(super) fn spans(text: &[u8], profile: &Profile) -> Vec<Span> {
+fn spans(text: &[u8], profile: &Profile) -> Vec<Span> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.len() {

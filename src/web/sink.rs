@@ -2,7 +2,9 @@
 
 use maud::{Markup, PreEscaped, Render, html};
 
+use super::highlight::Paint;
 use super::url::Target;
+use crate::extract::{by_name, profile};
 use crate::model::unprintable::visible;
 use crate::ops::{Page, Row, Sink, Style};
 
@@ -89,6 +91,18 @@ impl Sink for Html<'_> {
     }
 
     fn end(&mut self) {
+    fn code(&mut self, first: u32, text: &str, language: &str) {
+        let mut paint = Paint::of(text.as_bytes(), profile(by_name(language).unwrap_or_default()));
+        let mut start = 0;
+        for (line, number) in text.split_inclusive('\n').zip(first..) {
+            let end = start + line.trim_end().len();
+            html! { span.faint { (format!("{number:>6} ")) } }.render_to(&mut self.line);
+            paint.between(start..end, &mut self.line);
+            start += line.len();
+            self.end();
+        }
+    }
+
         let line = std::mem::take(&mut self.line);
         self.path.take_if(|_| self.target.page != "outline");
         html! { div.line { (PreEscaped(line)) } }.render_to(&mut self.text);

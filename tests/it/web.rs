@@ -378,6 +378,18 @@ fn equal_names_in_a_picture_have_their_paths() {
 }
 
 #[test]
+fn the_code_of_a_definition_is_colored() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    let (_, page) = web.page("/repo/-/def/HEAD:src/shop.py?name=Cart");
+    assert!(page.contains("<span class=\"keyword\">return</span> tax("), "{page}");
+    assert!(
+        page.contains("<span class=\"string\">&quot;&quot;&quot;&lt;script&gt;"),
+        "{page}"
+    );
+}
+
+#[test]
 fn the_life_page_lists_long_files_that_change_often() {
     let repo = sample();
     let web = Web::entered(&repo);

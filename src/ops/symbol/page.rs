@@ -313,7 +313,7 @@ impl DefinitionOut {
         }
         out.end();
         if let Some(body) = &self.body {
-            out.numbered(self.start_line, body);
+            out.code(self.start_line, body, self.language);
         } else {
             if let Some(signature) = &self.signature {
                 out.line(&format!("    {}", signature.trim_end()));
