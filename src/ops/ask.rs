@@ -210,12 +210,17 @@ impl<'a> Ask<'a> {
 
     /// Returns the same call for at most `limit` results.
     pub(crate) fn limited(&self, limit: usize) -> Ask<'a> {
+        self.limited_to(Some(limit))
+    }
+
+    /// Returns the same call for at most `limit` results, or the usual number of them.
+    pub(crate) fn limited_to(&self, limit: Option<usize>) -> Ask<'a> {
         Ask {
             session: self.session,
             call: self.call,
             opens: self.opens,
             common: Common {
-                limit: Some(limit),
+                limit,
                 ..self.common.clone()
             },
         }

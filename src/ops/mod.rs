@@ -42,7 +42,7 @@ pub(crate) use docs::Docs;
 pub(crate) use edit::Edit;
 pub(crate) use gc::Gc;
 pub(crate) use graph::{DefinitionLink, EdgeOut, FileLinks, Graph, GraphRow, ReachedOut, file_links};
-pub(crate) use history::History;
+pub(crate) use history::{History, life_picture};
 pub(crate) use life::{FileLife, life};
 pub(crate) use notes::Memory;
 pub(crate) use op::{Op, Page, PageOf, Row};

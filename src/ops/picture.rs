@@ -6,6 +6,9 @@ use maud::{Markup, html};
 
 use crate::model::unprintable::visible;
 
+/// A picture as markup.
+pub(crate) type Picture = Markup;
+
 const ROW: usize = 26;
 const BOX_HEIGHT: usize = 20;
 const BOX_WIDTH: usize = 250;
@@ -15,21 +18,18 @@ const HEAD: usize = 26;
 const MAX_CHARACTERS: usize = 32;
 
 /// A box of a picture with columns.
+#[derive(Default)]
 pub(crate) struct Node {
     pub(crate) label: String,
-    /// The whole text, shown when the pointer is on the box.
-#[derive(Default)]
-    pub(crate) title: String,
-    /// A link, if there is something to open.
     /// The path of the file, which is shown if another box has the same label.
     pub(crate) path: String,
+    /// The whole text, shown when the pointer is on the box.
+    pub(crate) title: String,
+    /// A link, if there is something to open.
     pub(crate) href: Option<String>,
     pub(crate) is_marked: bool,
 }
 
-/// A line from a box to one of a column to its left: their columns and rows.
-pub(crate) struct Edge {
-    pub(crate) from: (usize, usize),
 impl Node {
     /// Returns a box with the name of a definition.
     pub(crate) fn of(id: &str) -> Self {
@@ -43,6 +43,9 @@ impl Node {
     }
 }
 
+/// A line from a box to one of a column to its left: their columns and rows.
+pub(crate) struct Edge {
+    pub(crate) from: (usize, usize),
     pub(crate) to: (usize, usize),
     pub(crate) is_sure: bool,
 }
@@ -54,9 +57,6 @@ pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
         (columns.len() * (BOX_WIDTH + GAP)).saturating_sub(GAP) + 2,
         HEAD + n_rows * ROW + 2,
     );
-    let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
-    let top = |row: usize| HEAD + row * ROW;
-    html! {
     let mut n_alike: HashMap<&str, usize> = HashMap::new();
     for node in columns.iter().flat_map(|(_, nodes)| nodes) {
         *n_alike.entry(&node.label).or_default() += 1;
@@ -69,6 +69,9 @@ pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
             format!("{}#{}", without_middle(&node.path, room), node.label)
         }
     };
+    let left = |column: usize| column * (BOX_WIDTH + GAP) + 1;
+    let top = |row: usize| HEAD + row * ROW;
+    html! {
         svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label=(visible(title)) width=(width) height=(height)
             viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="12" {
             @for edge in edges {
@@ -91,6 +94,99 @@ pub(crate) fn columns(title: &str, columns: &[(String, Vec<Node>)], edges: &[Edg
                         None => { (drawn) }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// A change in a picture of a life.
+pub(crate) struct Mark {
+    /// When it was made, in seconds since 1970.
+    pub(crate) time: i64,
+    /// What it is about, under its name then.
+    pub(crate) name: String,
+    /// The whole text, shown when the pointer is on the mark.
+    pub(crate) title: String,
+    pub(crate) href: Option<String>,
+    pub(crate) shape: Shape,
+}
+
+/// The shape of a mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Changed,
+    Moved,
+    Minor,
+    Removed,
+}
+
+impl Shape {
+    const ALL: [(Self, &str); 4] = [
+        (Self::Changed, "added or changed"),
+        (Self::Moved, "moved or renamed"),
+        (Self::Minor, "formatted or documented"),
+        (Self::Removed, "removed"),
+    ];
+
+    fn draw(self, x: usize, y: usize) -> Markup {
+        let by = |d: &str| html! { path transform={ "translate(" (x) " " (y) ")" } d=(d) fill="Canvas" stroke="currentColor" stroke-width="2" {} };
+        match self {
+            Self::Changed => html! { circle cx=(x) cy=(y) r="5" fill="currentColor" stroke="Canvas" {} },
+            Self::Moved => by("M0 -7 L7 0 L0 7 L-7 0 Z"),
+            Self::Minor => html! { circle cx=(x) cy=(y) r="4" fill="Canvas" stroke="currentColor" {} },
+            Self::Removed => by("M-5 -5 L5 5 M-5 5 L5 -5"),
+        }
+    }
+}
+
+/// Draws changes on a line from the left to the right, the oldest first, with a row for each name. `title` is the text
+/// alternative.
+pub(crate) fn life_line(title: &str, marks: &[Mark]) -> Markup {
+    const WIDTH: usize = 1000;
+    const LANE: usize = 44;
+    const MARGIN: usize = 10;
+    const YEAR: i64 = 31_556_952;
+    let mut names: Vec<&str> = Vec::new();
+    for mark in marks {
+        if !names.contains(&mark.name.as_str()) {
+            names.push(&mark.name);
+        }
+    }
+    let times = || marks.iter().map(|mark| mark.time);
+    let (first, last) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
+    let inner = (WIDTH - 2 * MARGIN) as i128;
+    let x = |time: i64| MARGIN + (i128::from(time - first) * inner / i128::from(last - first).max(1)) as usize;
+    let lane = |mark: &Mark| names.iter().position(|name| *name == mark.name).unwrap_or_default();
+    let y = |mark: &Mark| HEAD + LANE * lane(mark) + 30;
+    let height = HEAD + LANE * names.len() + HEAD;
+    // At most a year for every 60 pixels.
+    let step = ((last - first) / YEAR * 60 / WIDTH as i64 + 1) as usize;
+    let years = (first / YEAR + 1..=last / YEAR).step_by(step);
+    let line: Vec<String> = marks
+        .iter()
+        .map(|mark| format!("{} {}", x(mark.time), y(mark)))
+        .collect();
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label=(visible(title)) width=(WIDTH) height=(height)
+            viewBox={ "0 0 " (WIDTH) " " (height) } font-family="sans-serif" font-size="12" {
+            @for year in years {
+                path d={ "M" (x(year * YEAR)) " 18 V" (height - HEAD) } stroke="currentColor" stroke-opacity="0.2" {}
+                text x=(x(year * YEAR)) y="14" text-anchor="middle" fill="currentColor" { (1970 + year) }
+            }
+            @for (lane, name) in names.iter().enumerate() {
+                text x="0" y=(HEAD + LANE * lane + 14) fill="currentColor" { (cut(&visible(name), 140)) }
+            }
+            path d={ "M" (line.join(" L")) } fill="none" stroke="currentColor" stroke-opacity="0.45" stroke-width="2" {}
+            @for mark in marks {
+                @let drawn = html! { g { title { (visible(&mark.title)) } (mark.shape.draw(x(mark.time), y(mark))) } };
+                @match &mark.href {
+                    Some(href) => { a href=(href) aria-label=(visible(&mark.title)) { (drawn) } }
+                    None => { (drawn) }
+                }
+            }
+            @for (at, (shape, name)) in Shape::ALL.into_iter().enumerate() {
+                (shape.draw(MARGIN + at * 190, height - 10))
+                text x=(MARGIN + at * 190 + 12) y=(height - 6) fill="currentColor" { (name) }
             }
         }
     }
@@ -173,15 +269,6 @@ fn boxed(node: &Node, label: &str, x: usize, y: usize) -> Markup {
     }
 }
 
-/// Cuts a text to a number of characters. The end tells names apart.
-fn cut(text: &str, most: usize) -> String {
-    let n = text.chars().count();
-    if n <= most {
-        return text.to_owned();
-    }
-    let end: String = text.chars().skip(n - most + 1).collect();
-    format!("…{end}")
-}
 /// Cuts a text to a number of characters, in its middle.
 fn without_middle(text: &str, most: usize) -> String {
     let n = text.chars().count();
@@ -193,3 +280,12 @@ fn without_middle(text: &str, most: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// Cuts a text to a number of characters. The end tells names apart.
+fn cut(text: &str, most: usize) -> String {
+    let n = text.chars().count();
+    if n <= most {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(n - most + 1).collect();
+    format!("…{end}")
+}

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use maud::{Markup, html};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -17,8 +18,8 @@ use crate::history::message_text;
 use crate::model::unprintable::visible;
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
-    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Question, Review, ReviewFacts,
-    Search, SideOut, Symbol, file_links,
+    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Page, Question, Review,
+    ReviewFacts, Row, Search, SideOut, Symbol, file_links, life_picture,
 };
 use crate::query::{Source, day, timestamp};
 use crate::session::{OpError, Result};
@@ -29,6 +30,9 @@ const MAX_BOXES: usize = 20;
 const N_CHANGES: usize = 10;
 const HISTORY_TIME: Duration = Duration::from_millis(5);
 /// Default maximum number of definitions, files and tests of a review.
+/// Default maximum number of commits of a history, and the number that its picture shows.
+const MAX_COMMITS: usize = 50;
+const MAX_DRAWN: usize = 500;
 const MAX_REVIEWED: usize = 100;
 /// Maximum number of rows of an outline.
 const MAX_OUTLINED: usize = 1_500;
@@ -65,7 +69,7 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         ),
         "history" => {
             let of = if path.is_empty() { ".".to_owned() } else { id() };
-            simple::<History>(ask, target, "History", json!({"target": of}))
+            history(ask, target, json!({"target": of}))
         }
         "blame" => simple::<Blame>(
             ask,
@@ -104,14 +108,22 @@ pub(super) fn request<O: DeserializeOwned>(mut parameters: Value) -> Result<O> {
 
 /// Answers with the rows of an operation.
 fn simple<O: Op + DeserializeOwned>(ask: &Ask<'_>, target: &Target, title: &str, parameters: Value) -> Result<Answer> {
-    let page = match target.limit() {
-        Some(limit) => request::<O>(parameters)?.run(&ask.limited(limit))?,
-        None => request::<O>(parameters)?.run(ask)?,
-    };
+    let page = request::<O>(parameters)?.run(&ask.limited_to(target.limit()))?;
+    answered(ask, target, title, page, |_| views(target))
+}
+
+/// Answers with the rows of a page, below what `above` returns.
+fn answered<F: Serialize, R: Row>(
+    ask: &Ask<'_>,
+    target: &Target,
+    title: &str,
+    page: Page<F, R>,
+    above: impl FnOnce(&Page<F, R>) -> Markup,
+) -> Result<Answer> {
     if target.parameter("format") == Some("json") {
         return json_of(page.into_json(ask.call.began.elapsed().as_secs_f64() * 1e3)?);
     }
-    let body = html! { (views(target)) (rows(target, &page)) };
+    let body = html! { (above(&page)) (rows(target, &page)) };
     let about = if target.place.path.is_empty() {
         String::new()
     } else {
@@ -133,6 +145,20 @@ fn views(target: &Target) -> Markup {
 
 fn about(target: &Target) -> String {
     match target.parameter("name") {
+/// The commits of a target, with a picture of a definition or file.
+fn history(ask: &Ask<'_>, target: &Target, parameters: Value) -> Result<Answer> {
+    let limit = match target.limit() {
+        Some(0) => usize::MAX,
+        limit => limit.unwrap_or(MAX_COMMITS),
+    };
+    let mut page = request::<History>(parameters)?.run(&ask.limited(limit.max(MAX_DRAWN)))?;
+    page.paging.limit = Some(limit);
+    let link = |id: &str| Some(target.commit(id));
+    answered(ask, target, "History", page, |page| {
+        html! { @if let Some(picture) = life_picture(page, link) { figure { (picture) } } }
+    })
+}
+
         Some(name) => format!("{name} in {}", target.place.path),
         None => target.place.path.clone(),
     }

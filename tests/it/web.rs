@@ -390,6 +390,30 @@ fn the_code_of_a_definition_is_colored() {
 }
 
 #[test]
+fn the_history_of_a_definition_is_drawn() {
+    let repo = sample();
+    let args = ["history", "src/taxes.py#tax", "--format", "svg"];
+    let drawn = crate::cli::call(&repo, &args).expect(0);
+    let svg = drawn.text();
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(
+        svg.contains(">src/helper.py#tax</text>") && svg.contains(">src/taxes.py#tax</text>"),
+        "{svg}"
+    );
+    assert!(svg.contains("aria-label=\"src/taxes.py#tax: 2 changes from "), "{svg}");
+    assert!(
+        drawn.stderr.contains("definition src/taxes.py#tax: 2 commits"),
+        "{}",
+        drawn.stderr
+    );
+    let refused = crate::cli::call(&repo, &["history", ".", "--format", "svg"]).expect(2);
+    assert!(refused.stderr.contains("omit --format"), "{}", refused.stderr);
+    let (_, page) = Web::entered(&repo).page("/repo/-/history/HEAD:src/taxes.py?name=tax");
+    let marks = links(&page, "%5E..").len();
+    assert!(page.contains("<figure><svg") && marks == 4, "{page}");
+}
+
+#[test]
 fn the_life_page_lists_long_files_that_change_often() {
     let repo = sample();
     let web = Web::entered(&repo);

@@ -1,7 +1,7 @@
 //! `history`: the commits that changed a file, a directory, lines or a definition.
 //!
 //! One file per question: `log.rs` and `definition.rs` list commits, `last_seen.rs`, `deleted.rs` and `cochange.rs`
-//! answer the others.
+//! answer the others. `picture.rs` draws the commits of one target.
 
 mod answer;
 mod cochange;
@@ -10,6 +10,7 @@ mod deleted;
 mod last_seen;
 pub(super) mod latest;
 mod log;
+mod picture;
 mod question;
 mod rows;
 
@@ -35,6 +36,7 @@ use cochange::CochangeOut;
 use question::{HistoryOp, Question, Shown};
 
 pub(crate) use definition::unread_changes;
+pub(crate) use picture::life_picture;
 pub(crate) use rows::EntryOut;
 
 /// Time that a call waits for commits to be recorded.
@@ -84,6 +86,20 @@ pub(crate) struct History {
     #[arg(long)]
     #[serde(skip)]
     diff: bool,
+    /// Format of the output; svg draws all commits of one definition or file, across its names
+    #[arg(long, value_enum, default_value_t)]
+    #[serde(skip)]
+    format: Format,
+}
+
+/// The format of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Lines of text
+    #[default]
+    Text,
+    /// SVG picture
+    Svg,
 }
 
 /// The fields of the answer other than its rows.
@@ -148,13 +164,23 @@ impl Op for History {
         if let Some(page) = ask.in_linked(self.target.as_deref().unwrap_or_default(), linked)? {
             return Ok(page);
         }
+        let mut page = self.answered(ask)?;
+        if self.format == Format::Svg && !page.rows.is_empty() {
+            picture::draw(&mut page)?;
+        }
+        Ok(page)
+    }
+}
+
+impl History {
+    fn answered(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         let past = Past::of(ask, PATIENCE)?;
         if let Some(description) = self.description(&past) {
             return Ok(self.deleted_code(ask, description)?.grouped());
         }
         let mut part = Part {
             skip: ask.n_before(past.state())?,
-            limit: ask.limit(LIMIT),
+            limit: ask.limit(if self.format == Format::Svg { usize::MAX } else { LIMIT }),
         };
         let key = (self.op != HistoryOp::LastSeen).then(|| ask.key(past.state()));
         past.with_targets(|targets| {
@@ -178,9 +204,7 @@ impl Op for History {
             })
         })
     }
-}
 
-impl History {
     /// Searches deleted code by its description.
     fn deleted_code(&self, ask: &Ask<'_>, description: &str) -> Result<Page<HistoryFacts, HistoryRow>> {
         if self.since.is_some() || self.until.is_some() || self.author.is_some() {

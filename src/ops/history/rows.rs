@@ -35,6 +35,12 @@ pub(crate) struct EntryOut {
     /// A line that is shown before the entry; empty if there is none.
     #[serde(skip)]
     pub(crate) heading: Recorded,
+    /// When the author made it, in seconds since 1970.
+    #[serde(skip)]
+    pub(super) time: Option<i64>,
+    /// True if a picture shows it.
+    #[serde(skip)]
+    pub(super) is_drawn: bool,
 }
 
 /// A change to a file.
@@ -60,6 +66,7 @@ impl EntryOut {
             commit_date: Some(timestamp(head.commit_time, 0)),
             subject: Some(head.subject.clone()),
             merge: is_merge,
+            time: Some(head.author_time),
             ..Self::default()
         }
     }
@@ -81,6 +88,9 @@ impl EntryOut {
 
     /// Writes the entry as text.
     pub(crate) fn render(&self, out: &mut dyn Sink) {
+        if self.is_drawn {
+            return;
+        }
         self.heading.replay(out);
         let commit = self
             .commit
