@@ -58,7 +58,7 @@ pub(crate) use review::{
     TogetherRow, markdown,
 };
 pub(crate) use run::Run;
-pub(crate) use search::{MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
+pub(crate) use search::{Facets, MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
 pub(crate) use sink::{MarkedText, PlainText, Recorded, Sink, Style, fence_of};
 pub(crate) use status::Status;
 pub(crate) use symbol::Symbol;

@@ -1,5 +1,7 @@
 //! A search request, its result and its errors.
 
+use std::collections::BTreeSet;
+
 use crate::embed::EmbedError;
 use crate::extract::DefinitionKind;
 use crate::index::dense::DenseError;
@@ -79,6 +81,8 @@ impl Request {
 pub struct SearchOutcome {
     /// The hits, best first.
     pub hits: Vec<Hit>,
+    /// The files of all candidates that were ranked.
+    pub files: BTreeSet<FileId>,
     /// If there are no hits, lines with the text of the query in files that are not indexed.
     pub unindexed: Vec<(FileId, GrepLine)>,
     /// True if there are more hits.

@@ -194,6 +194,7 @@ impl<'a> Searcher<'a> {
             }
             self.retain_kinds(&mut ranked.candidates, &request.kinds, &names, &mut run.opened)?;
         }
+        let files = ranked.candidates.iter().map(|candidate| candidate.place.file).collect();
         let n_kept = n_wanted.saturating_add(1).max(n_judged);
         let mut candidates = std::mem::take(&mut ranked.candidates);
         let mut kept = if self.is_flat(request, &ranked.reading, &candidates) {
@@ -243,6 +244,7 @@ impl<'a> Searcher<'a> {
         Ok(SearchOutcome {
             unindexed,
             hits,
+            files,
             has_more: kept.len() > n_wanted,
             read_as,
             is_weak: ranked.is_weak,

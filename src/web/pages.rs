@@ -15,10 +15,11 @@ use super::sink::rows;
 use super::url::Target;
 use super::{Answer, file};
 use crate::history::message_text;
+use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
-    About, Ask, Blame, EdgeOut, FileSelection, Graph, GraphRow, History, Op, Outline, Page, Question, Review,
+    About, Ask, Blame, EdgeOut, Facets, FileSelection, Graph, GraphRow, History, Op, Outline, Page, Question, Review,
     ReviewFacts, Row, Search, SideOut, Symbol, file_links, life_picture,
 };
 use crate::query::{Source, day, timestamp};
@@ -33,6 +34,9 @@ const HISTORY_TIME: Duration = Duration::from_millis(5);
 /// Default maximum number of commits of a history, and the number that its picture shows.
 const MAX_COMMITS: usize = 50;
 const MAX_DRAWN: usize = 500;
+/// Maximum number of folders and of languages to which a search can be narrowed.
+const MAX_FACETS: usize = 12;
+/// Default maximum number of definitions, files and tests of a review.
 const MAX_REVIEWED: usize = 100;
 /// Maximum number of rows of an outline.
 const MAX_OUTLINED: usize = 1_500;
@@ -245,7 +249,7 @@ fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         }
         ul.tree {
             @for (name, n) in &folders {
-                li { a href=(target.link("tree", revision, &below(name))) { (visible(name)) "/" } " " span.faint { (crate::model::count::count(*n, "file")) } }
+                li { a href=(target.link("tree", revision, &below(name))) { (url::shown(name)) "/" } " " span.faint { (count(*n, "file")) } }
             }
             @for name in &files { li { a href=(target.link("file", revision, &below(name))) { (visible(name)) } } }
         }
@@ -334,7 +338,35 @@ fn search(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         "query": query, "mode": target.parameter("mode"), "in": target.parameter("in"),
         "path": lists("path"), "lang": lists("lang"),
     });
-    simple::<Search>(ask, target, &format!("Search: {query}"), parameters)
+    let page = request::<Search>(parameters)?.run(&ask.limited_to(target.limit()))?;
+    answered(ask, target, &format!("Search: {query}"), page, |page| {
+        html! { @if let Some(facets) = page.facts.facets() { (narrowing(target, facets)) } }
+    })
+}
+
+/// The folders and languages of all hits, each with a link to those in it.
+fn narrowing(target: &Target, facets: &Facets) -> Markup {
+    let kinds = [
+        ("path", "folder", &facets.folders),
+        ("lang", "language", &facets.languages),
+    ];
+    html! {
+        nav aria-label="Narrow the search" {
+            @for (name, what, values) in kinds {
+                @let chosen = target.parameter(name);
+                @if values.len() > 1 || chosen.is_some() {
+                    p.facts {
+                        (what) ": "
+                        @if let Some(chosen) = chosen { b { (visible(chosen)) } " " a href=(target.with(name, "")) { "any " (what) } " " }
+                        @for (value, n) in values.iter().take(MAX_FACETS).filter(|(value, _)| chosen != Some(value)) {
+                            a href=(target.with(name, value)) { (visible(value)) } " " span.faint { (count(*n, "file")) } " "
+                        }
+                        @if values.len() > MAX_FACETS { (values.len() - MAX_FACETS) " more" }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A definition: its text, what calls it, what it calls, and its last changes.

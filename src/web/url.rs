@@ -116,10 +116,17 @@ impl Target {
 
     /// Returns the link to this page with all its rows.
     pub(super) fn with_all(&self) -> String {
-        let mut all = self.clone();
-        all.parameters.retain(|(name, _)| name != "n");
-        all.parameters.push(("n".to_owned(), "0".to_owned()));
-        all.at(&self.place.revision)
+        self.with("n", "0")
+    }
+
+    /// Returns the link to this page with another value of a parameter, which is left out if it is empty.
+    pub(super) fn with(&self, name: &str, value: &str) -> String {
+        let mut other = self.clone();
+        other.parameters.retain(|(known, _)| known != name);
+        if !value.is_empty() {
+            other.parameters.push((name.to_owned(), value.to_owned()));
+        }
+        other.at(&self.place.revision)
     }
 
     /// Returns the limit on the number of rows.

@@ -414,6 +414,21 @@ fn the_history_of_a_definition_is_drawn() {
 }
 
 #[test]
+fn a_search_can_be_narrowed_to_folders_and_languages() {
+    let repo = sample();
+    repo.write("lib/tax.rs", "/// The tax of an amount.\nfn tax() {}\n");
+    repo.commit("more");
+    let web = Web::entered(&repo);
+    let (_, page) = web.page("/repo/-/search/HEAD?q=tax");
+    assert_eq!(links(&page, "q=tax&amp;path=").len(), 2, "{page}");
+    let (_, page) = web.page("/repo/-/search/HEAD?q=tax&lang=rust");
+    assert!(page.contains("lib/tax.rs") && !page.contains("taxes.py"), "{page}");
+    let (_, page) = web.page("/repo/-/search/HEAD?q=tax&path=src");
+    assert!(page.contains("taxes.py") && !page.contains("lib/tax.rs"), "{page}");
+    assert_eq!(links(&page, "search/HEAD?q=tax").len(), 1, "any folder: {page}");
+}
+
+#[test]
 fn the_life_page_lists_long_files_that_change_often() {
     let repo = sample();
     let web = Web::entered(&repo);

@@ -155,6 +155,7 @@ PAGES = [
     (f"{R}/search/main?q=tax", 200, "taxes.py"),
     (f"{R}/search/main?q=%3Cscript%3E", 200, "script"),
     (f"{R}/search/main", 200, "Type words"),
+    (f"{R}/search/main?q=tax&path=src", 200, "any folder"),
     (f"{R}/history/main:src/taxes.py", 200, "move"),
     (f"{R}/history/main:src/taxes.py?name=tax", 200, "add a rate"),
     (f"{R}/history/main:", 200, "at once"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::ranked::{
-    RefView, SearchPage, Shown, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
+    Facets, RefView, SearchPage, Shown, lines_request, matching_lines, ranked, ranked_in_past, ranked_over_refs,
 };
 use super::rows::{ResultOut, SearchFacts, SearchRow};
 use super::{Inside, Search, SearchMode, past};
@@ -42,6 +42,8 @@ pub(crate) struct Facts {
     /// Remarks about places in the query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
+    #[serde(skip)]
+    pub(crate) facets: Facets,
 }
 
 /// A request and the context to answer it.
@@ -274,6 +276,7 @@ impl Asked<'_> {
             read_as: found.read_as,
             absent: [found.absent, found.absent_words].concat(),
             remarks: found.remarks,
+            facets: found.facets,
         };
         let mut page = Page::new(provenance, SearchFacts::Code(facts), rows, paging);
         page.notes = notes;

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use self::asked::Asked;
 pub(crate) use self::pack::PACK_TOKENS;
+pub(crate) use self::ranked::Facets;
 pub(crate) use self::rows::{SearchFacts, SearchRow};
 use super::ask::{Ask, Detail, FileSelection, KindSelection, path_text};
 use super::docs::DOCUMENT_LANGUAGES;

@@ -1,6 +1,7 @@
 //! Finds and ranks code, and finds lines that match a pattern.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use crate::extract;
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::link::DefId;
 use crate::model::count::count;
-use crate::model::{ChunkKey, Hint, quoted};
+use crate::model::{ChunkKey, Hint, quoted, with_placeholders};
 use crate::query::{
     ExactText, FEATURES, FileFilter, FileMatches, GrepDetail, GrepLine, GrepPosition, GrepRequest, Hit, LineStarts,
     MatchedBy, Mode, Pattern, Preview, Request, Rerank, ScorersUsed, SearchOutcome, Sources, Symbol, grep,
@@ -58,6 +59,48 @@ pub(crate) struct SearchPage {
     pub(crate) notes: Vec<String>,
     /// Remarks about the query.
     pub(crate) remarks: Vec<String>,
+    /// The files of all ranked hits by folder and language.
+    pub(crate) facets: Facets,
+}
+
+/// Numbers of files by what a search can be narrowed to, the most first.
+#[derive(Debug, Default)]
+pub(crate) struct Facets {
+    /// The folders that the files are in, directly below the one that they share.
+    pub(crate) folders: Vec<(String, usize)>,
+    pub(crate) languages: Vec<(String, usize)>,
+}
+
+impl Facets {
+    fn of(view: &View, files: &BTreeSet<FileId>) -> Self {
+        let paths: Vec<String> = files
+            .iter()
+            .map(|file| with_placeholders(view.file(*file).path).into_owned())
+            .collect();
+        let folder = |path: &str| path.rfind('/').map_or(0, |end| end + 1);
+        let mut shared = paths.first().map_or("", |path| &path[..folder(path)]);
+        while !paths.iter().all(|path| path.starts_with(shared)) {
+            shared = &shared[..folder(&shared[..shared.len() - 1])];
+        }
+        let below = paths.iter().filter_map(|path| {
+            let end = path[shared.len()..].find('/')?;
+            Some(path[..shared.len() + end].to_owned())
+        });
+        let language = |file: &FileId| Some(extract::language(view.lang(*file))?.name.to_owned());
+        Self {
+            folders: counted(below),
+            languages: counted(files.iter().filter_map(language)),
+        }
+    }
+}
+
+/// Counts equal names, the most frequent first.
+fn counted(names: impl Iterator<Item = String>) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    names.for_each(|name| *counts.entry(name).or_default() += 1);
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| Reverse(*n));
+    counts
 }
 
 /// Determines what is returned of each hit.
@@ -165,6 +208,7 @@ fn page_of(
         is_weak: outcome.is_weak,
         notes: best.notes.clone(),
         remarks: outcome.remarks.clone(),
+        facets: Facets::of(view, &outcome.files),
         ..SearchPage::default()
     };
     let n_per_task = outcome.hits.len().div_ceil(rayon::current_num_threads()).max(1);

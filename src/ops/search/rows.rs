@@ -8,6 +8,7 @@ use super::asked::Facts;
 use super::commits::{self, DiffOut, MessageOut};
 use super::pack::{self, PackOut};
 use super::past::LifeOut;
+use super::ranked::Facets;
 use crate::extract::DefinitionKind;
 use crate::link::DefId;
 use crate::ops::ask::Detail;
@@ -22,6 +23,16 @@ pub(crate) enum SearchFacts {
     Code(Facts),
     Commits(commits::Facts),
     Pack(pack::Facts),
+}
+
+impl SearchFacts {
+    /// Returns what a search for code can be narrowed to.
+    pub(crate) fn facets(&self) -> Option<&Facets> {
+        match self {
+            Self::Code(facts) => Some(&facts.facets),
+            _ => None,
+        }
+    }
 }
 
 /// A result.
