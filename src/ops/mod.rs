@@ -36,7 +36,7 @@ mod target;
 mod verify;
 
 pub(crate) use ask::{Ask, CHARACTERS_PER_TOKEN, Common, Detail, FileSelection, Stale, path_text};
-pub(crate) use blame::Blame;
+pub(crate) use blame::{Blame, BlameRow, BlamedLine};
 pub(crate) use diff::{Diff, SideOut};
 pub(crate) use docs::Docs;
 pub(crate) use edit::Edit;

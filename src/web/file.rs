@@ -1,6 +1,6 @@
 //! The page of a file: its lines, in which names lead to what they mean, and its outline.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use maud::{Markup, PreEscaped, Render, html};
 
@@ -9,7 +9,8 @@ use super::url::Target;
 use crate::extract::profile;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
-use crate::ops::{DefinitionLink, FileLinks};
+use crate::ops::{BlamedLine, DefinitionLink, FileLinks};
+use crate::query::day;
 
 /// Number of lines with links and numbers that are links. The others are shown in blocks, which browsers draw when they
 /// are in sight.
@@ -22,6 +23,10 @@ const MAX_BYTES: usize = 8 << 20;
 const MAX_LINE_BYTES: usize = 2_000;
 /// Maximum number of definitions whose lines can be linked to after the first lines.
 const MAX_ANCHORS: usize = 4_000;
+/// Maximum number of links to commits beside the lines.
+const MAX_RUNS: usize = 1_500;
+/// Number of shades of these links.
+const AGES: usize = 5;
 /// Maximum number of definitions in the outline.
 const MAX_OUTLINE: usize = 300;
 
@@ -34,8 +39,8 @@ struct Piece {
     title: Option<String>,
 }
 
-/// Returns the content of a file with its links.
-pub(super) fn content(target: &Target, links: &FileLinks) -> Markup {
+/// Returns the content of a file with its links, and with the last commit of each line if it is given.
+pub(super) fn content(target: &Target, links: &FileLinks, blamed: Option<&[&BlamedLine]>) -> Markup {
     let bytes = &links.bytes[..links.bytes.len().min(MAX_BYTES)];
     if bytes.contains(&0) {
         return html! { p { "A binary file of " (count(links.bytes.len(), "byte")) "." } };
@@ -43,14 +48,19 @@ pub(super) fn content(target: &Target, links: &FileLinks) -> Markup {
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let linked = &lines[..lines.len().min(MAX_LINKED_LINES)];
     let rest = &lines[linked.len()..];
+    let mut strip = blamed.map(|lines| Strip::of(target, lines));
+    let mut beside = |n_lines: usize, block: Markup| match &mut strip {
+        Some(strip) => html! { div.blamed { (strip.next(n_lines)) (block) } },
+        None => block,
+    };
     html! {
         div.file {
             @if !links.definitions.is_empty() { (outline(target, &links.definitions)) }
             div.code {
-                pre { (PreEscaped(numbered(target, links, linked))) }
+                (beside(linked.len(), html! { pre { (PreEscaped(numbered(target, links, linked))) } }))
                 @for (at, block) in rest.chunks(BLOCK).enumerate() {
                     @let first = MAX_LINKED_LINES + at * BLOCK + 1;
-                    pre.block id={ "L" (first) } { (PreEscaped(plain(block, first, &links.definitions))) }
+                    (beside(block.len(), html! { pre.block id={ "L" (first) } { (PreEscaped(plain(block, first, &links.definitions))) } }))
                 }
                 @if bytes.len() < links.bytes.len() {
                     p { "The rest of " (count(links.bytes.len(), "byte")) " is in " a href=(target.link("raw", &target.place.revision, &target.place.path)) { "raw" } "." }
@@ -61,6 +71,56 @@ pub(super) fn content(target: &Target, links: &FileLinks) -> Markup {
         @if links.n_unknown > 0 {
             p.unknown { "Not known here: what " (links.n_unknown) " of " (links.n_unknown + links.references.len()) " names mean." }
         }
+    }
+}
+
+/// The commits beside the lines of a file.
+struct Strip<'a> {
+    target: &'a Target,
+    lines: &'a [&'a BlamedLine],
+    /// The dates of the commits, the oldest first.
+    dates: Vec<&'a str>,
+    /// Number of links that may follow.
+    room: usize,
+}
+
+impl<'a> Strip<'a> {
+    fn of(target: &'a Target, lines: &'a [&'a BlamedLine]) -> Self {
+        let dates = lines
+            .iter()
+            .filter_map(|line| Some(line.commit.as_ref()?.date.as_str()));
+        Self {
+            target,
+            lines,
+            dates: dates.collect::<BTreeSet<_>>().into_iter().collect(),
+            room: MAX_RUNS,
+        }
+    }
+
+    /// Returns the commits of the next lines, each at the first of its lines. The later it was made, the stronger its color.
+    fn next(&mut self, n_lines: usize) -> Markup {
+        let (lines, rest) = self.lines.split_at(n_lines.min(self.lines.len()));
+        self.lines = rest;
+        html! {
+            pre.strip {
+                @for run in lines.chunk_by(|a, b| a.id() == b.id()) { (self.run(run[0], &"\n".repeat(run.len()))) }
+            }
+        }
+    }
+
+    /// Returns the commit of adjacent lines, with the line feed of each.
+    fn run(&mut self, line: &BlamedLine, ends: &str) -> Markup {
+        let Some(commit) = &line.commit else {
+            return html! { "uncommitted" (ends) };
+        };
+        if self.room == 0 {
+            return html! { (day(&commit.date)) (ends) };
+        }
+        self.room -= 1;
+        let age = self.dates.partition_point(|date| *date < commit.date.as_str()) * AGES / self.dates.len();
+        let title = format!("{}: {}", commit.author.name, commit.subject);
+        let link = self.target.commit(&commit.commit);
+        html! { a class={ "age" (age) } href=(link) title=(visible(&title)) { (day(&commit.date)) (ends) } }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
-    About, Ask, Blame, EdgeOut, Facets, FileSelection, Graph, GraphRow, History, Op, Outline, Page, Question, Review,
-    ReviewFacts, Row, Search, SideOut, Symbol, file_links, life_picture,
+    About, Ask, Blame, BlameRow, BlamedLine, EdgeOut, Facets, FileSelection, Graph, GraphRow, History, Op, Outline,
+    Page, Question, Review, ReviewFacts, Row, Search, SideOut, Symbol, file_links, life_picture,
 };
 use crate::query::{Source, day, timestamp};
 use crate::session::{OpError, Result};
@@ -279,7 +279,25 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             Err(missing(ask, target))
         };
     };
-    let body = file::content(target, &links);
+    let wants_blame = target.parameter("blame").is_some();
+    let blame = || request::<Blame>(json!({"target": path, "by": "line"}))?.run(ask);
+    let blame = wants_blame.then(blame).transpose()?;
+    let lines: Option<Vec<&BlamedLine>> = blame.as_ref().map(|page| {
+        let line = page.rows.iter().filter_map(|row| match &row.row {
+            BlameRow::Line(line) => Some(line),
+            _ => None,
+        });
+        line.collect()
+    });
+    let (value, text) = if wants_blame {
+        ("", "without commits")
+    } else {
+        ("1", "commit of each line")
+    };
+    let body = html! {
+        p { a href=(target.with("blame", value)) { (text) } }
+        (file::content(target, &links, lines.as_deref()))
+    };
     shown(target, path.to_owned(), body, Some(links.provenance))
 }
 

@@ -298,6 +298,12 @@ fn long_files_have_few_elements() {
     assert!(page.contains("100000 x = 1") || page.contains(">100000</a> x = 1"));
     assert!(web.page("/repo/-/file/HEAD:wide.py").1.len() < 20_000);
 }
+    let (status, page) = web.page("/repo/-/file/HEAD:long.py?blame=1");
+    assert_eq!(
+        (status, page.matches("class=\"strip\"").count()),
+        (200, 1 + 98_000 / 500)
+    );
+    assert!(page.matches('<').count() / 2 < 10_000, "{}", page.matches('<').count());
 
 /// A tree can be a folder of the repository, in which the names of its files say less.
 #[test]
@@ -411,6 +417,31 @@ fn the_history_of_a_definition_is_drawn() {
     let (_, page) = Web::entered(&repo).page("/repo/-/history/HEAD:src/taxes.py?name=tax");
     let marks = links(&page, "%5E..").len();
     assert!(page.contains("<figure><svg") && marks == 4, "{page}");
+}
+
+#[test]
+fn a_file_shows_the_commit_of_each_line_on_request() {
+    let repo = sample();
+    let web = Web::entered(&repo);
+    let (_, page) = web.page("/repo/-/file/HEAD:src/shop.py");
+    assert_eq!(links(&page, "src/shop.py?blame=1").len(), 1, "{page}");
+    let (_, page) = web.page("/repo/-/file/HEAD:src/shop.py?blame=1");
+    let strip = page
+        .split("<pre class=\"strip\">")
+        .nth(1)
+        .unwrap()
+        .split("</pre>")
+        .next()
+        .unwrap();
+    assert_eq!(
+        (strip.matches("class=\"age").count(), strip.matches('\n').count()),
+        (2, 10),
+        "{strip}"
+    );
+    assert!(
+        strip.contains("title=\"Test User: move\"") || strip.contains(": move\""),
+        "{strip}"
+    );
 }
 
 #[test]

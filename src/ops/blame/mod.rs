@@ -23,9 +23,8 @@ use crate::history::SymbolKey;
 use crate::model::{RepoPath, without_placeholders};
 use crate::query::{Gaps, MAX_MEANT, TargetError, folder_owners};
 use crate::session::{OpError, Result};
-use rows::BlameRow;
 
-pub(crate) use rows::{OwnerOut, owner_out};
+pub(crate) use rows::{BlameRow, LineOut as BlamedLine, OwnerOut, owner_out};
 
 /// Time that a call waits for commits to be recorded if it needs them.
 const PATIENCE: Duration = Duration::from_secs(6);

@@ -92,6 +92,11 @@ impl CommitOut {
 }
 
 impl LineOut {
+    /// Returns the id of the commit; `None` if the line is not committed.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.commit.as_ref().map(|commit| commit.commit.as_str())
+    }
+
     fn render(&self, out: &mut dyn Sink) {
         match &self.commit {
             Some(commit) => commit.render(out),
