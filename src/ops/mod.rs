@@ -60,6 +60,6 @@ pub(crate) use review::{
 pub(crate) use run::Run;
 pub(crate) use search::{Facets, MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode};
 pub(crate) use sink::{MarkedText, PlainText, Recorded, Sink, Style, fence_of};
-pub(crate) use status::Status;
+pub(crate) use status::{LanguageCoverage, Status};
 pub(crate) use symbol::Symbol;
 pub(crate) use verify::Verify;

@@ -192,6 +192,38 @@ pub(crate) fn life_line(title: &str, marks: &[Mark]) -> Markup {
     }
 }
 
+/// A row of a picture with bars: its name, and the name and size of each part.
+pub(crate) type Bar = (String, Vec<(String, u32)>);
+
+/// Draws a bar for each row, with its first part darker than the others. `title` is the text alternative.
+pub(crate) fn bars(title: &str, rows: &[Bar]) -> Markup {
+    const NAME: usize = 130;
+    const WIDTH: usize = 400;
+    let sum = |parts: &[(String, u32)]| parts.iter().map(|(_, n)| *n as usize).sum::<usize>();
+    let most = rows
+        .iter()
+        .map(|(_, parts)| sum(parts))
+        .max()
+        .unwrap_or_default()
+        .max(1);
+    let (width, height) = (1000, rows.len() * ROW + 2);
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label=(visible(title)) width=(width) height=(height)
+            viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="12" {
+            @for (row, (name, parts)) in rows.iter().enumerate() {
+                text x=(NAME - 8) y=(row * ROW + 15) text-anchor="end" fill="currentColor" { (visible(name)) }
+                @for (at, (_, n)) in parts.iter().enumerate().filter(|(_, (_, n))| *n > 0) {
+                    @let start = sum(&parts[..at]) * WIDTH / most;
+                    rect x=(NAME + start) y=(row * ROW + 1) width=((*n as usize * WIDTH).div_ceil(most)) height=(BOX_HEIGHT)
+                        fill="currentColor" fill-opacity=(if at == 0 { "0.6" } else { "0.15" }) stroke="currentColor" {}
+                }
+                @let numbers: Vec<String> = parts.iter().filter(|(_, n)| *n > 0).map(|(part, n)| format!("{n} {part}")).collect();
+                text x=(NAME + (sum(parts) * WIDTH).div_ceil(most) + 8) y=(row * ROW + 15) fill="currentColor" { (visible(&numbers.join(", "))) }
+            }
+        }
+    }
+}
+
 /// A rectangle of a treemap.
 pub(crate) struct Cell {
     pub(crate) label: String,

@@ -20,7 +20,7 @@ use crate::query::withheld;
 use crate::remote::Endpoint;
 use crate::session::{Build, Edits, Freshness, Result, Session, SizesOut, Workspace, sizes};
 use crate::sidecar::{FileErrorKind, HistoryEntry, Sidecar, State};
-use crate::snapshot::{FileId, SnapshotStore, View};
+use crate::snapshot::{FileId, FileStatus, SnapshotStore, View};
 
 /// Value of the field `index` if everything is indexed.
 const UP_TO_DATE: &str = "up_to_date";
@@ -68,6 +68,9 @@ pub(crate) struct Facts {
     precise: Vec<PreciseOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     causes: Option<CausesOut>,
+    /// The files of each language by whether they are indexed.
+    #[serde(skip)]
+    pub(crate) coverage: Vec<LanguageCoverage>,
     /// Running builds of this server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     building: Vec<String>,
@@ -121,7 +124,8 @@ impl Op for Status {
             provenance = question.provenance();
             let (n_files, unparsed) = with_errors(question.view())?;
             provenance.count_errors(n_files, unparsed);
-            facts.languages = languages(question.view());
+            facts.coverage = coverage(question.view());
+            facts.languages = languages(&facts.coverage);
             facts.count_vectors(workspace, question.view());
             facts.count_shared(workspace, question.view())?;
         }
@@ -524,19 +528,39 @@ struct LanguageOut {
     files: u32,
 }
 
-/// Returns the languages of the searched files, most files first.
-fn languages(view: &View) -> Vec<LanguageOut> {
-    let mut n_files: BTreeMap<&'static str, u32> = BTreeMap::new();
+/// The files of a language.
+#[derive(Debug, Default)]
+pub(crate) struct LanguageCoverage {
+    pub(crate) name: &'static str,
+    /// Number of files that are indexed.
+    pub(crate) indexed: u32,
+    /// Number of files that are not, by reason.
+    pub(crate) skipped: BTreeMap<String, u32>,
+}
+
+/// Returns the languages of the files, those with the most indexed files first.
+fn coverage(view: &View) -> Vec<LanguageCoverage> {
+    let mut languages: BTreeMap<&'static str, LanguageCoverage> = BTreeMap::new();
     for (id, file) in view.files() {
-        if file.blob.is_some() {
-            let name = extract::language(view.lang(id)).map_or("text", |language| language.name);
-            *n_files.entry(name).or_default() += 1;
+        let name = extract::language(view.lang(id)).map_or("text", |language| language.name);
+        let of_language = languages.entry(name).or_default();
+        of_language.name = name;
+        match file.entry().status {
+            FileStatus::Skipped(reason) => *of_language.skipped.entry(reason.to_string()).or_default() += 1,
+            FileStatus::Indexed { .. } => of_language.indexed += 1,
         }
     }
-    let mut languages: Vec<LanguageOut> = n_files
-        .into_iter()
-        .map(|(name, files)| LanguageOut { name, files })
-        .collect();
-    languages.sort_by(|a, b| (b.files, a.name).cmp(&(a.files, b.name)));
+    let mut languages: Vec<LanguageCoverage> = languages.into_values().collect();
+    languages.sort_by_key(|language| std::cmp::Reverse(language.indexed));
     languages
+}
+
+/// Returns the languages of the searched files, most files first.
+fn languages(coverage: &[LanguageCoverage]) -> Vec<LanguageOut> {
+    let language = |language: &LanguageCoverage| LanguageOut {
+        name: language.name,
+        files: language.indexed,
+    };
+    let indexed = coverage.iter().filter(|language| language.indexed > 0);
+    indexed.map(language).collect()
 }

@@ -14,8 +14,8 @@ use crate::git::{Ref, RefKind};
 use crate::model::count::count;
 use crate::model::unprintable::visible;
 use crate::model::with_placeholders;
-use crate::ops::picture::{Cell, treemap};
-use crate::ops::{Ask, FileLife, Graph, Op as _, Status, life};
+use crate::ops::picture::{Bar, Cell, bars, treemap};
+use crate::ops::{Ask, FileLife, Graph, LanguageCoverage, Op as _, Status, life};
 use crate::query::{day, timestamp};
 use crate::session::Result;
 
@@ -101,13 +101,19 @@ fn date(seconds: i64) -> String {
 }
 
 /// What is indexed, and how many references are resolved.
-pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let status = request::<Status>(json!({}))?.run(ask)?;
+pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    // Indexes what is not indexed.
     let stats = request::<Graph>(json!({"op": "stats"}))?.run(ask)?;
     if target.parameter("format") == Some("json") {
         let took = ask.call.began.elapsed().as_secs_f64() * 1e3;
         let parts = [("status", status.into_json(took)?), ("stats", stats.into_json(took)?)];
+    let coverage = &status.facts.coverage;
         let parts = parts.map(|(name, part)| (name.to_owned(), serde_json::Value::Object(part)));
+        @if !coverage.is_empty() {
+            p.faint { "Files by language: the filled part of a bar is indexed." }
+            figure tabindex="0" { (bars("Files by language, indexed or skipped by reason", &coverage_bars(coverage))) }
+        }
         return json_of(parts.into_iter().collect());
     }
     let body = html! {
@@ -115,6 +121,21 @@ pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         h2 { "References" }
         (rows(target, &stats))
     };
+/// Returns a bar for each language: the indexed files, then those that are skipped for each reason.
+fn coverage_bars(coverage: &[LanguageCoverage]) -> Vec<Bar> {
+    let parts = |language: &LanguageCoverage| {
+        let skipped = language
+            .skipped
+            .iter()
+            .map(|(reason, n)| (reason.replace('_', " "), *n));
+        std::iter::once(("indexed".to_owned(), language.indexed))
+            .chain(skipped)
+            .collect()
+    };
+    let bar = |language: &LanguageCoverage| (language.name.to_owned(), parts(language));
+    coverage.iter().map(bar).collect()
+}
+
     shown(target, "Index".to_owned(), body, stats.provenance)
 }
 

@@ -445,6 +445,19 @@ fn a_file_shows_the_commit_of_each_line_on_request() {
 }
 
 #[test]
+fn the_index_page_draws_what_is_indexed() {
+    let repo = sample();
+    repo.write("poetry.lock", "x = 1\n");
+    repo.commit("lock");
+    let (_, page) = Web::entered(&repo).page("/repo/-/index/HEAD:");
+    assert!(
+        page.contains(">python</text>") && page.contains(">3 indexed</text>"),
+        "{page}"
+    );
+    assert!(page.contains(">1 lock file</text>"), "{page}");
+}
+
+#[test]
 fn a_search_can_be_narrowed_to_folders_and_languages() {
     let repo = sample();
     repo.write("lib/tax.rs", "/// The tax of an amount.\nfn tax() {}\n");
