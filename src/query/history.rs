@@ -196,6 +196,21 @@ pub fn file_log(
     Ok(FileLog { entries: all, is_there })
 }
 
+/// Returns the number of commits in the [`file_log`] of a path, and the first of them.
+pub fn file_commits(
+    history: &History,
+    tip: u32,
+    reached: &Reachable,
+    path: &RepoPath,
+) -> Result<(usize, Option<u32>), HistoryError> {
+    let life = file_history(history, tip, reached, path)?;
+    let n_earlier: usize = life.earlier.iter().map(Vec::len).sum();
+    Ok((
+        life.changes.len() + n_earlier,
+        life.changes.first().map(|first| first.change.commit),
+    ))
+}
+
 /// Returns the commits that changed anything below a folder. A merge is included only for files that differ from every
 /// parent.
 pub fn folder_log(

@@ -69,8 +69,8 @@ pub use exact::{ExactError, ExactText, unindexed_with};
 pub use filter::{FileFilter, FilterError, Tests};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};
 pub use history::{
-    Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_log, folder_log,
-    near_paths, patch_of,
+    Cochange, FileChangeKind, FileLog, FileLogEntry, Gaps, LogFilter, cochange, deleted_files, file_commits, file_log,
+    folder_log, near_paths, patch_of,
 };
 pub use hit::{FurtherPart, Hit, HitPlace, MatchedBy, Symbol};
 pub use likely::{LikelyFiles, LikelyQuery, likely, n_not_indexed};

@@ -16,7 +16,7 @@ use crate::model::unprintable::visible;
 use crate::model::with_placeholders;
 use crate::ops::picture::{Bar, Cell, bars, treemap};
 use crate::ops::{Ask, FileLife, Graph, LanguageCoverage, Op as _, Status, life};
-use crate::query::{day, timestamp};
+use crate::query::day;
 use crate::session::Result;
 
 /// Maximum number of files in the picture, and in the table.
@@ -30,30 +30,29 @@ const SHADES: usize = 5;
 /// The files of a folder by their size and last change, and those that are long and change often.
 pub(super) fn life_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let folder = &target.place.path;
-    let life = life(ask, folder)?;
+    let life = life(ask, folder, MAX_CELLS)?;
     if life.files.is_empty() && !folder.is_empty() {
         return Err(missing(ask, target));
     }
     let mut files: Vec<&FileLife> = life.files.iter().filter(|file| file.n_lines > 0).collect();
     files.sort_by_key(|file| (Reverse(file.n_lines), &file.path));
-    let mut times: Vec<Option<i64>> = files.iter().map(|file| file.last_change).collect();
+    let mut times: Vec<Option<&str>> = files.iter().map(|file| file.last_change.as_deref()).collect();
     times.sort_unstable();
     let cell = |file: &&FileLife| Cell {
         label: file.path.rsplit('/').next().unwrap_or_default().to_owned(),
         title: format!("{}: {}", file.path, facts(file)),
         href: target.file(&file.path, 0),
         size: file.n_lines,
-        shade: times.partition_point(|time| *time < file.last_change) * SHADES / times.len(),
+        shade: times.partition_point(|time| *time < file.last_change.as_deref()) * SHADES / times.len(),
     };
     let cells: Vec<Cell> = files.iter().take(MAX_CELLS).map(cell).collect();
     let mut hotspots = files.clone();
-    hotspots.sort_by_key(|file| (Reverse(file.n_lines * file.n_changes as u64), &file.path));
+    hotspots.sort_by_key(|file| (Reverse(file.heat()), &file.path));
     hotspots.retain(|file| file.n_changes > 0);
     hotspots.truncate(MAX_HOTSPOTS);
     let n_lines: u64 = files.iter().map(|file| file.n_lines).sum();
     let body = html! {
         p { (count(files.len(), "file")) ", " (count(n_lines as usize, "line")) }
-        @if let Some(gap) = &life.gap { p.unknown { (visible(gap)) } }
         @if !cells.is_empty() {
             p.faint {
                 "Files by their number of lines; the darker, the later changed."
@@ -63,6 +62,9 @@ pub(super) fn life_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         }
         @if !hotspots.is_empty() {
             h2 { "Long files that change often" }
+            p.faint {
+                "Commits and dates are those of each file's history: under its earlier paths, too, merges only if they differ from all parents, with the author's date."
+            }
             div.wide {
                 table {
                     thead { tr { th { "file" } th { "lines" } th { "commits" } th { "last change" } } }
@@ -72,7 +74,7 @@ pub(super) fn life_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
                                 td { a href=(target.file(&file.path, 0)) { (visible(&file.path)) } }
                                 td { (file.n_lines) }
                                 td { (file.n_changes) }
-                                td { (file.last_change.map(date).unwrap_or_default()) }
+                                td { (file.last_change.as_deref().map(day).unwrap_or_default()) }
                             }
                         }
                     }
@@ -90,37 +92,35 @@ pub(super) fn life_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
 
 fn facts(file: &FileLife) -> String {
     let changes = count(file.n_changes, "commit");
-    let last = file
-        .last_change
-        .map_or_else(String::new, |last| format!(", last on {}", date(last)));
+    let last = file.last_change.as_deref();
+    let last = last.map_or_else(String::new, |last| format!(", last on {}", day(last)));
     format!("{}, {changes}{last}", count(file.n_lines as usize, "line"))
 }
 
-fn date(seconds: i64) -> String {
-    day(&timestamp(seconds, 0)).to_owned()
-}
-
 /// What is indexed, and how many references are resolved.
-    let status = request::<Status>(json!({}))?.run(ask)?;
 pub(super) fn index_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     // Indexes what is not indexed.
     let stats = request::<Graph>(json!({"op": "stats"}))?.run(ask)?;
+    let status = request::<Status>(json!({}))?.run(ask)?;
     if target.parameter("format") == Some("json") {
         let took = ask.call.began.elapsed().as_secs_f64() * 1e3;
         let parts = [("status", status.into_json(took)?), ("stats", stats.into_json(took)?)];
-    let coverage = &status.facts.coverage;
         let parts = parts.map(|(name, part)| (name.to_owned(), serde_json::Value::Object(part)));
+        return json_of(parts.into_iter().collect());
+    }
+    let coverage = &status.facts.coverage;
+    let body = html! {
         @if !coverage.is_empty() {
             p.faint { "Files by language: the filled part of a bar is indexed." }
             figure tabindex="0" { (bars("Files by language, indexed or skipped by reason", &coverage_bars(coverage))) }
         }
-        return json_of(parts.into_iter().collect());
-    }
-    let body = html! {
         (rows(target, &status))
         h2 { "References" }
         (rows(target, &stats))
     };
+    shown(target, "Index".to_owned(), body, stats.provenance)
+}
+
 /// Returns a bar for each language: the indexed files, then those that are skipped for each reason.
 fn coverage_bars(coverage: &[LanguageCoverage]) -> Vec<Bar> {
     let parts = |language: &LanguageCoverage| {
@@ -134,9 +134,6 @@ fn coverage_bars(coverage: &[LanguageCoverage]) -> Vec<Bar> {
     };
     let bar = |language: &LanguageCoverage| (language.name.to_owned(), parts(language));
     coverage.iter().map(bar).collect()
-}
-
-    shown(target, "Index".to_owned(), body, stats.provenance)
 }
 
 /// The branches and tags.

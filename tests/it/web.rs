@@ -360,6 +360,30 @@ fn links<'a>(page: &'a str, part: &str) -> Vec<&'a str> {
 }
 
 #[test]
+fn the_life_page_counts_commits_as_the_history_does() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    repo.branch("topic");
+    repo.write("a.py", "x = 2\n");
+    repo.commit("change a");
+    repo.checkout("topic");
+    repo.write("b.py", "y = 1\n");
+    repo.commit("add b");
+    repo.checkout("main");
+    repo.merge("topic");
+    repo.rename("b.py", "c.py");
+    repo.git(["add", "-A"]);
+    repo.git(["commit", "-qm", "move", "--date=2001-02-03T04:05:06Z"]);
+    let web = Web::entered(&repo);
+    let (_, life) = web.page("/repo/-/life/HEAD:");
+    for path in ["a.py", "c.py"] {
+        let (_, history) = web.page(&format!("/repo/-/history/HEAD:{path}"));
+        assert!(history.contains("2 commits"), "{history}");
+        assert!(life.contains(&format!("{path}: 1 line, 2 commits")), "{life}");
+    }
+    assert!(life.contains("c.py: 1 line, 2 commits, last on 2001-02-03"), "{life}");
+}
+
+#[test]
 fn a_review_of_nothing_offers_others() {
     let repo = sample();
     let web = Web::entered(&repo);
