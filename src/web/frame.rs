@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::url::{Target, encoded};
+use super::url::{Target, encoded, shown};
 use crate::model::unprintable::visible;
 use crate::ops::ProvenanceOut;
 
@@ -57,7 +57,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
         (DOCTYPE)
         html lang="en" {
             head {
-                (head(&content.title))
+                (head(&shown(&content.title)))
                 @if let Some(link) = permanent { link rel="canonical" href=(link); }
                 @if provenance.is_some_and(ProvenanceOut::is_building) { meta http-equiv="refresh" content="3"; }
             }
@@ -94,7 +94,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                     @if let Some(link) = permanent { " " a href=(link) { "permalink" } }
                 }
                 main id="main" {
-                    h1 { (visible(&content.title)) }
+                    h1 { (shown(&content.title)) }
                     (content.body)
                 }
                 @if !incomplete.is_empty() {
@@ -133,8 +133,8 @@ fn crumbs(target: &Target) -> Markup {
     html! {
         a href=(target.link("tree", revision, "")) aria-label="root folder" { "/" }
         @for end in ends {
-            " " a href=(target.link("tree", revision, &path[..end])) { (visible(path[..end].rsplit('/').next().unwrap_or_default())) } " /"
+            " " a href=(target.link("tree", revision, &path[..end])) { (shown(path[..end].rsplit('/').next().unwrap_or_default())) } " /"
         }
-        " " b { (visible(path.rsplit('/').next().unwrap_or_default())) }
+        " " b { (shown(path.rsplit('/').next().unwrap_or_default())) }
     }
 }

@@ -12,7 +12,7 @@ use super::frame::{self, Content};
 use super::overview::{index_page, life_page, refs_page};
 use super::review::{LinkBase, review_body};
 use super::sink::rows;
-use super::url::Target;
+use super::url::{self, Target};
 use super::{Answer, file};
 use crate::history::message_text;
 use crate::model::count::count;
@@ -30,7 +30,6 @@ const MAX_BOXES: usize = 20;
 /// Maximum number of changes on the page of a definition, and the time for reading them. The page with all has more.
 const N_CHANGES: usize = 10;
 const HISTORY_TIME: Duration = Duration::from_millis(5);
-/// Default maximum number of definitions, files and tests of a review.
 /// Default maximum number of commits of a history, and the number that its picture shows.
 const MAX_COMMITS: usize = 50;
 const MAX_DRAWN: usize = 500;
@@ -48,9 +47,10 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let place = &target.place;
     let path = place.path.as_str();
     let name = target.parameter("name");
+    let written = place.written();
     let id = || match name {
-        Some(name) => format!("{path}#{name}"),
-        None => path.to_owned(),
+        Some(name) => format!("{written}#{name}"),
+        None => written.clone(),
     };
     match target.page.as_str() {
         "tree" => tree(ask, target),
@@ -147,8 +147,6 @@ fn views(target: &Target) -> Markup {
     }
 }
 
-fn about(target: &Target) -> String {
-    match target.parameter("name") {
 /// The commits of a target, with a picture of a definition or file.
 fn history(ask: &Ask<'_>, target: &Target, parameters: Value) -> Result<Answer> {
     let limit = match target.limit() {
@@ -163,6 +161,8 @@ fn history(ask: &Ask<'_>, target: &Target, parameters: Value) -> Result<Answer> 
     })
 }
 
+fn about(target: &Target) -> String {
+    match target.parameter("name") {
         Some(name) => format!("{name} in {}", target.place.path),
         None => target.place.path.clone(),
     }
@@ -251,7 +251,7 @@ fn tree(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
             @for (name, n) in &folders {
                 li { a href=(target.link("tree", revision, &below(name))) { (url::shown(name)) "/" } " " span.faint { (count(*n, "file")) } }
             }
-            @for name in &files { li { a href=(target.link("file", revision, &below(name))) { (visible(name)) } } }
+            @for name in &files { li { a href=(target.link("file", revision, &below(name))) { (url::shown(name)) } } }
         }
         @if let Some(text) = &readme { h2 { "README" } pre tabindex="0" { @for line in text.lines() { (visible(line)) "\n" } } }
     };
@@ -375,9 +375,9 @@ fn narrowing(target: &Target, facets: &Facets) -> Markup {
                 @if values.len() > 1 || chosen.is_some() {
                     p.facts {
                         (what) ": "
-                        @if let Some(chosen) = chosen { b { (visible(chosen)) } " " a href=(target.with(name, "")) { "any " (what) } " " }
+                        @if let Some(chosen) = chosen { b { (url::shown(chosen)) } " " a href=(target.with(name, "")) { "any " (what) } " " }
                         @for (value, n) in values.iter().take(MAX_FACETS).filter(|(value, _)| chosen != Some(value)) {
-                            a href=(target.with(name, value)) { (visible(value)) } " " span.faint { (count(*n, "file")) } " "
+                            a href=(target.with(name, value)) { (url::shown(value)) } " " span.faint { (count(*n, "file")) } " "
                         }
                         @if values.len() > MAX_FACETS { (values.len() - MAX_FACETS) " more" }
                     }
@@ -542,6 +542,25 @@ fn review(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     Ok(Answer::page(frame::page(&newer, &content)))
 }
 
+/// Says that nothing differs from the main branch, with what can be reviewed instead.
+fn unchanged(ask: &Ask<'_>, target: &Target, facts: &ReviewFacts) -> Markup {
+    let workspace = &ask.session.workspace;
+    let commit = |reference| Some(workspace.target(reference).ok().flatten()?.commit?.to_string());
+    let (head, start) = (commit("HEAD"), facts.from.commit.as_ref().zip(facts.since));
+    let link = |what: &str, id: &str| html! { li { a href=(target.commit(id)) { (what) ", " (id[..10]) } } };
+    html! {
+        p { "Nothing changed: the files on disk are those of the last commit" @if let Some(branch) = facts.since { ", and differ in nothing from " (branch) } "." }
+        p { "Review instead:" }
+        ul {
+            @if let Some(id) = &head { (link("the last commit", id)) }
+            @if let Some((id, branch)) = start.filter(|(id, _)| head.as_ref() != Some(id)) {
+                (link(&format!("the commit at which it left {branch}"), id))
+            }
+            li { a href=(target.link("refs", "", "")) { "what changed since a tag or on a branch" } }
+        }
+    }
+}
+
 /// The author, date and message of a commit, and the link to its parent.
 fn commit_header(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Markup> {
     let workspace = &ask.session.workspace;
@@ -581,22 +600,3 @@ fn permanent_link(target: &Target, provenance: Option<&crate::ops::ProvenanceOut
         .filter(|_| !is_moving)?;
     Some(target.at(commit))
 }
-/// Says that nothing differs from the main branch, with what can be reviewed instead.
-fn unchanged(ask: &Ask<'_>, target: &Target, facts: &ReviewFacts) -> Markup {
-    let workspace = &ask.session.workspace;
-    let commit = |reference| Some(workspace.target(reference).ok().flatten()?.commit?.to_string());
-    let (head, start) = (commit("HEAD"), facts.from.commit.as_ref().zip(facts.since));
-    let link = |what: &str, id: &str| html! { li { a href=(target.commit(id)) { (what) ", " (id[..10]) } } };
-    html! {
-        p { "Nothing changed: the files on disk are those of the last commit" @if let Some(branch) = facts.since { ", and differ in nothing from " (branch) } "." }
-        p { "Review instead:" }
-        ul {
-            @if let Some(id) = &head { (link("the last commit", id)) }
-            @if let Some((id, branch)) = start.filter(|(id, _)| head.as_ref() != Some(id)) {
-                (link(&format!("the commit at which it left {branch}"), id))
-            }
-            li { a href=(target.link("refs", "", "")) { "what changed since a tag or on a branch" } }
-        }
-    }
-}
-

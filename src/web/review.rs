@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::frame::STYLE;
 use super::url::encoded;
 use crate::model::count::count;
+use crate::model::typed;
 use crate::model::unprintable::visible;
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
@@ -50,7 +51,7 @@ impl LinkBase {
 
     fn link(&self, path: &str, line: u32, is_old: bool) -> Option<String> {
         let start = if is_old { self.old.as_ref()? } else { &self.new };
-        let link = format!("{start}{}", encoded(path, "/"));
+        let link = format!("{start}{}", encoded(&typed(path), "/"));
         Some(match line {
             0 => link,
             line => format!("{link}#L{line}"),
@@ -129,10 +130,10 @@ pub(super) fn review_body(page: &Page<ReviewFacts, ReviewRow>, base: Option<&Lin
         room: std::cell::Cell::new(MAX_DIFF_BYTES),
         is_exclusive: facts.files > MANY_FILES,
     };
-    html! {
     if facts.files == 0 {
         return html! { p.facts { "Nothing changed." } };
     }
+    html! {
         p.facts { (facts.size()) }
         p.facts { strong { (facts.changes()) } }
         p.facts { (facts.reach()) }
@@ -293,11 +294,11 @@ fn picture(rows: &Rows<'_>) -> Markup {
             title: format!("{} {}", definition.events.join(", "), definition.id),
             href: Some(format!("#d{row}")),
             is_marked: definition.may_break() && definition.unchanged_callers > 0,
+            ..Node::of(&definition.id)
         });
     }
     for (row, definition) in changed.iter().enumerate() {
         for site in definition.unchanged.iter().filter(|site| !site.test) {
-            ..Node::of(&definition.id)
             let Some(id) = site.id.as_deref() else { continue };
             let place = match at.get(id) {
                 Some(place) => *place,

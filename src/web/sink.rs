@@ -5,6 +5,7 @@ use maud::{Markup, PreEscaped, Render, html};
 use super::highlight::Paint;
 use super::url::Target;
 use crate::extract::{by_name, profile};
+use crate::model::typed;
 use crate::model::unprintable::visible;
 use crate::ops::{Page, Row, Sink, Style};
 
@@ -67,9 +68,10 @@ impl Sink for Html<'_> {
         let markup = match style {
             Style::Plain => html! { (shown) },
             Style::Path => {
-                let path = text.trim().split([':', '#']).next().unwrap_or_default();
+                let text = typed(text.trim());
+                let path = text.split([':', '#']).next().unwrap_or_default();
                 self.path = Some(path.to_owned()).filter(|_| self.line.is_empty());
-                match link_of(self.target, text.trim()) {
+                match link_of(self.target, &text) {
                     Some(link) => html! { a href=(link) { (shown) } },
                     None => html! { (shown) },
                 }
@@ -90,7 +92,6 @@ impl Sink for Html<'_> {
         markup.render_to(&mut self.line);
     }
 
-    fn end(&mut self) {
     fn code(&mut self, first: u32, text: &str, language: &str) {
         let mut paint = Paint::of(text.as_bytes(), profile(by_name(language).unwrap_or_default()));
         let mut start = 0;
@@ -103,6 +104,7 @@ impl Sink for Html<'_> {
         }
     }
 
+    fn end(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.path.take_if(|_| self.target.page != "outline");
         html! { div.line { (PreEscaped(line)) } }.render_to(&mut self.text);

@@ -3,7 +3,10 @@
 //! git has no ref names with a colon, so the first one ends the revision. Every link begins with `/`: a relative one that
 //! begins with `v3.0.0:` would be a scheme. Paths are encoded byte by byte, because they need not be UTF-8.
 
-use crate::model::{with_placeholders, without_placeholders};
+use std::borrow::Cow;
+
+use crate::model::unprintable::visible;
+use crate::model::{quoted, typed, with_placeholders, without_placeholders};
 
 /// What a URL asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +24,13 @@ pub(super) struct Target {
 pub(super) struct Place {
     pub(super) revision: String,
     pub(super) path: String,
+}
+
+impl Place {
+    /// Returns the path as answers write it.
+    pub(super) fn written(&self) -> String {
+        quoted(&without_placeholders(&self.path)).into_owned()
+    }
 }
 
 impl Target {
@@ -93,15 +103,16 @@ impl Target {
         self.review(&format!("{id}^..{id}"), None)
     }
 
-    /// Returns the link to a line of a file at the revision of this page.
+    /// Returns the link to a line of a file at the revision of this page, by its path as answers write it.
     pub(super) fn file(&self, path: &str, line: u32) -> String {
-        let link = self.link("file", &self.place.revision, path);
+        let link = self.link("file", &self.place.revision, &typed(path));
         if line == 0 { link } else { format!("{link}#L{line}") }
     }
 
     /// Returns the link to a definition, by its id.
     pub(super) fn definition(&self, id: &str) -> String {
-        let (path, name) = id.split_once('#').unwrap_or((id, ""));
+        let id = typed(id);
+        let (path, name) = id.split_once('#').unwrap_or((&id, ""));
         self.with_name("def", path, name)
     }
 
@@ -164,6 +175,15 @@ pub(super) fn encoded(text: &str, keep: &str) -> String {
         }
     }
     url
+}
+
+/// Returns text of a URL as pages show it. Bytes that are not UTF-8 are visible.
+pub(super) fn shown(text: &str) -> String {
+    let bytes = without_placeholders(text);
+    match bytes {
+        Cow::Borrowed(_) => visible(text).into_owned(),
+        Cow::Owned(bytes) => quoted(&bytes).into_owned(),
+    }
 }
 
 /// Decodes a part of a URL. Bytes that are not UTF-8 become placeholders.

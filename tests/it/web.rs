@@ -1,6 +1,7 @@
 //! `codescout web`: who is let in, what each page shows, and that the text of a repository is no markup.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Child, Stdio};
 
 use reqwest::blocking::{Client, RequestBuilder, Response};
@@ -297,13 +298,13 @@ fn long_files_have_few_elements() {
     assert!(page.matches('<').count() / 2 < 10_000, "{}", page.matches('<').count());
     assert!(page.contains("100000 x = 1") || page.contains(">100000</a> x = 1"));
     assert!(web.page("/repo/-/file/HEAD:wide.py").1.len() < 20_000);
-}
     let (status, page) = web.page("/repo/-/file/HEAD:long.py?blame=1");
     assert_eq!(
         (status, page.matches("class=\"strip\"").count()),
         (200, 1 + 98_000 / 500)
     );
     assert!(page.matches('<').count() / 2 < 10_000, "{}", page.matches('<').count());
+}
 
 /// A tree can be a folder of the repository, in which the names of its files say less.
 #[test]
@@ -342,21 +343,49 @@ fn connections_that_send_nothing_do_not_block_pages() {
     assert_eq!(answer.status().as_u16(), 200);
 }
 
-#[test]
-fn equal_names_in_a_picture_have_their_paths() {
-    let repo =
-        TestRepo::new("//- a.py\ndef f(): pass\ndef g(): f()\n//- b.py\nfrom a import f\ndef g(): f()\ndef h(): f()\n");
-    let (_, page) = Web::entered(&repo).page("/repo/-/def/HEAD:a.py?name=f");
-    for label in [">a.py#g</text>", ">b.py#g</text>", ">h</text>"] {
-        assert!(page.contains(label), "{label}: {page}");
-    }
-}
-
 /// Returns the links of a page that contain a text.
 fn links<'a>(page: &'a str, part: &str) -> Vec<&'a str> {
     let starts = page.split("href=\"").skip(1);
     let links = starts.filter_map(|rest| rest.split('"').next());
     links.filter(|link| link.contains(part)).collect()
+}
+
+/// Paths are encoded byte by byte, also where answers quote them.
+#[test]
+fn paths_that_are_not_utf8_have_links() {
+    let repo = TestRepo::new("//- a.py\nx = 1\n");
+    let path = std::ffi::OsStr::from_bytes(b"caf\xe9.py");
+    repo.write(path, "def brew_espresso(): pass\ndef serve(): brew_espresso()\n");
+    repo.commit("add");
+    repo.write(path, "def brew_espresso(): return 1\ndef serve(): brew_espresso()\n");
+    repo.commit("change");
+    let web = Web::entered(&repo);
+    for page in [
+        "tree/HEAD:",
+        "search/HEAD?q=brew_espresso",
+        "history/HEAD:caf%E9.py",
+        "history/HEAD:",
+        "blame/HEAD:caf%E9.py",
+        "outline/HEAD:caf%E9.py",
+        "file/HEAD:caf%E9.py?blame=1",
+        "def/HEAD:caf%E9.py?name=brew_espresso",
+        "graph/HEAD:caf%E9.py?name=brew_espresso&amp;op=impact",
+        "review/HEAD~1..HEAD",
+        "life/HEAD:",
+    ] {
+        let (status, text) = web.page(&format!("/repo/-/{page}"));
+        assert_eq!(status, 200, "{page}: {text}");
+        let found = links(&text, "caf%E9.py");
+        assert!(
+            !found.is_empty() && !text.contains("href=\"/repo/-/file/HEAD:%22"),
+            "{page}: {text}"
+        );
+        assert!(!text.contains('\u{f00e9}'), "{page}: {text}");
+        for link in found {
+            let link = link.split('#').next().unwrap().replace("&amp;", "&");
+            assert_eq!(web.page(&link).0, 200, "{page}: {link}");
+        }
+    }
 }
 
 #[test]
