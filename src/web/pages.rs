@@ -280,14 +280,14 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         };
     };
     let wants_blame = target.parameter("blame").is_some();
-    let blame = || request::<Blame>(json!({"target": path, "by": "line"}))?.run(ask);
-    let blame = wants_blame.then(blame).transpose()?;
-    let lines: Option<Vec<&BlamedLine>> = blame.as_ref().map(|page| {
-        let line = page.rows.iter().filter_map(|row| match &row.row {
+    let blame = || request::<Blame>(json!({"target": target.place.written(), "by": "line"}))?.run(ask);
+    let blame = wants_blame.then(blame);
+    let lines: Option<Vec<&BlamedLine>> = blame.as_ref().and_then(|page| page.as_ref().ok()).map(|page| {
+        let lines = page.rows.iter().filter_map(|row| match &row.row {
             BlameRow::Line(line) => Some(line),
             _ => None,
         });
-        line.collect()
+        lines.collect()
     });
     let (value, text) = if wants_blame {
         ("", "without commits")
@@ -296,6 +296,7 @@ fn file_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     };
     let body = html! {
         p { a href=(target.with("blame", value)) { (text) } }
+        @if let Some(Err(problem)) = &blame { p.unknown { (visible(&problem.to_string())) } }
         (file::content(target, &links, lines.as_deref()))
     };
     shown(target, path.to_owned(), body, Some(links.provenance))

@@ -291,6 +291,7 @@ fn long_files_have_few_elements() {
     let repo = TestRepo::new("//- a.py\nx = 1\n");
     repo.write("long.py", "x = 1\n".repeat(100_000));
     repo.write("wide.py", format!("x = '{}'\n", "y".repeat(1_000_000)));
+    repo.write("large.py", "x = 1\n".repeat(300_000));
     repo.commit("long");
     let web = Web::entered(&repo);
     let (status, page) = web.page("/repo/-/file/HEAD:long.py");
@@ -303,6 +304,8 @@ fn long_files_have_few_elements() {
         (status, page.matches("class=\"strip\"").count()),
         (200, 1 + 98_000 / 500)
     );
+    let (status, large) = web.page("/repo/-/file/HEAD:large.py?blame=1");
+    assert!(status == 200 && large.contains("class=\"unknown\""), "{status}");
     assert!(page.matches('<').count() / 2 < 10_000, "{}", page.matches('<').count());
 }
 
@@ -491,10 +494,7 @@ fn a_file_shows_the_commit_of_each_line_on_request() {
         (2, 10),
         "{strip}"
     );
-    assert!(
-        strip.contains("title=\"Test User: move\"") || strip.contains(": move\""),
-        "{strip}"
-    );
+    assert!(strip.contains(": move\""), "{strip}");
 }
 
 #[test]
