@@ -45,7 +45,7 @@ impl FileStore {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         if !folder.join("HEAD").exists() {
             fs::create_dir_all(folder)?;
-            git(folder, "init", &["--bare", "--quiet", "--template="])?;
+            gix::init_bare(folder).map_err(|error| StoreError::Write(Box::new(error)))?;
         }
         let repository = Repository::open(folder)?;
         Ok(Self {
@@ -99,7 +99,7 @@ impl FileStore {
             .write_object(&commit)
             .map_err(|error| StoreError::Write(error.into()))?
             .detach();
-        git(self.repository.git_dir(), "update-ref", &[name, &id.to_string()])?;
+        git(&self.repository, "update-ref", &[name, &id.to_string()])?;
         Ok(CommitId(from_gix(&id)))
     }
 
