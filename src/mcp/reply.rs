@@ -164,7 +164,10 @@ impl ReplyBuilder {
         own: &impl Serialize,
     ) -> Reply {
         let provenance = provenance.into();
-        let structured = self.results.map(|results| {
+        let structured = self.results.map(|mut results| {
+            if let Some(provenance) = provenance {
+                results.iter_mut().for_each(|row| provenance.add_repo(row));
+            }
             let mut structured = head(provenance, next_cursor.as_deref(), self.began);
             if let Some(hint) = self.hint {
                 structured.insert("hint".to_owned(), hint.into());

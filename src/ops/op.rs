@@ -159,7 +159,11 @@ impl<F: Serialize, R: Row> Page<F, R> {
         }
         let limit = self.paging.limit.unwrap_or(usize::MAX).min(self.rows.len());
         if R::IS_LISTED {
-            answer.insert("results".to_owned(), serde_json::to_value(&self.rows[..limit])?);
+            let mut rows = serde_json::to_value(&self.rows[..limit])?;
+            if let (Some(provenance), Value::Array(rows)) = (&self.provenance, &mut rows) {
+                rows.iter_mut().for_each(|row| provenance.add_repo(row));
+            }
+            answer.insert("results".to_owned(), rows);
         }
         if let Some(hint) = self.hint {
             answer.insert("hint".to_owned(), hint.into());

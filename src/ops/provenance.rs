@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::artifact::SkipReason;
 use crate::ingest::Target;
 use crate::model::count::count;
 use crate::session::Workspace;
-use crate::snapshot::{Linked, Provenance, View};
+use crate::snapshot::{Linked, Provenance, View, linked_folder};
 
 /// The provenance of an answer. Its fields come first in every answer about a view.
 #[derive(Debug, Serialize)]
@@ -212,6 +213,15 @@ impl ProvenanceOut {
     /// Returns the number of files with parse errors, if they were counted.
     pub(crate) fn parse_errors(&self) -> Option<usize> {
         self.coverage.as_ref()?.parse_errors
+    }
+
+    /// Adds to a row of an answer the linked repository that its path is in.
+    pub(crate) fn add_repo(&self, row: &mut Value) {
+        let path = row.get("path").and_then(Value::as_str).unwrap_or_default();
+        let is_in = |linked: &&LinkedOut| path.starts_with(&linked_folder(&linked.name));
+        if let Some(linked) = self.linked.iter().find(is_in) {
+            row["repo"] = linked.name.clone().into();
+        }
     }
 
     /// Returns the revision as given.

@@ -141,6 +141,7 @@ fn a_question_includes_linked_repositories_on_request() {
         .expect(0)
         .json();
     assert_eq!(both["results"][0]["path"], "shapes:/src/shapes/area.py", "{both}");
+    assert_eq!(both["results"][0]["repo"], "shapes");
     assert_eq!(both["linked"][0]["name"], "shapes");
     assert_eq!(both["linked"][0]["commit"], library.rev_parse("HEAD"));
     assert_eq!(both["complete"], true);
@@ -277,6 +278,7 @@ fn a_server_reads_no_linked_repository_outside_its_roots() {
     for _ in 0..2 {
         let found = wide.call("search", question.clone()).facts;
         assert_eq!(found["results"][0]["path"], "shapes:/src/shapes/area.py", "{found}");
+        assert_eq!(found["results"][0]["repo"], "shapes", "{found}");
     }
     for question in [
         json!({"query": "canary-of-the-library", "mode": "regex", "repos": ["*"]}),
