@@ -34,6 +34,7 @@ impl Opens for OpensAny {
 pub(super) struct Joined {
     parts: Vec<Arc<SeenView>>,
     names: Vec<String>,
+    left_out: Vec<String>,
     whole: Arc<SeenView>,
 }
 
@@ -81,17 +82,19 @@ impl Session {
         let mut held = self.joined.lock();
         let is_held = |joined: &Joined| {
             let mut both = joined.parts.iter().zip(&views);
-            joined.names == names && joined.parts.len() == views.len() && both.all(|(a, b)| Arc::ptr_eq(a, b))
+            let is_same = (&joined.names, &joined.left_out) == (&names, &left_out);
+            is_same && joined.parts.len() == views.len() && both.all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        if let Some(joined) = held.as_ref().filter(|joined| left_out.is_empty() && is_held(joined)) {
+        if let Some(joined) = held.as_ref().filter(|joined| is_held(joined)) {
             return Ok(Arc::clone(&joined.whole));
         }
         let others: Vec<Other<'_>> = parts.iter().map(Part::other).collect();
-        let view = seen.view.joined(&others)?.with_incomplete(left_out);
+        let view = seen.view.joined(&others)?.with_incomplete(left_out.clone());
         let whole = Arc::new(seen.with_view(view));
         *held = self.is_kept.then(|| Joined {
             parts: views,
             names,
+            left_out,
             whole: Arc::clone(&whole),
         });
         Ok(whole)
@@ -181,7 +184,7 @@ impl Session {
         call: &CallCtx<'_>,
     ) -> Result<Part> {
         let folder = linked_folder(&link.name);
-        if own.files().any(|(_, file)| file.path.starts_with(folder.as_bytes())) {
+        if own.has_below(folder.as_bytes()) {
             return Err(OpError::failed(format!("this repository has a folder {folder}")));
         }
         let session = self.opened(&link, opens)?;

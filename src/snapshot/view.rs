@@ -325,6 +325,13 @@ impl View {
             .map(|number| FileId(number as u32))
     }
 
+    /// Returns true if a path begins with `folder`, which ends with a slash.
+    pub fn has_below(&self, folder: &[u8]) -> bool {
+        let path = |file: &FileRef| self.layers[usize::from(file.layer)].path(file.index);
+        let first = self.files.partition_point(|file| path(file) < folder);
+        self.files.get(first).is_some_and(|file| path(file).starts_with(folder))
+    }
+
     /// Returns the file at a path given as text, in which placeholders replace bytes that are not UTF-8. The slash behind
     /// the name of a linked repository may be missing.
     pub fn find_text(&self, path: &str) -> Option<FileId> {
