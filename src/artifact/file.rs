@@ -23,6 +23,7 @@ use crate::sidecar::{
     Bytes, CompressError, FileError, SectionFile, SectionWriter, Sidecar, Store, compress, decompress,
 };
 
+use super::check::check_record;
 use super::codec::{RecordError, decode_core, decode_references, encode_core, encode_references};
 use super::key::{ArtifactKey, SkipReason, Status};
 
@@ -384,6 +385,11 @@ impl ArtifactFile {
 
     /// Verifies the checksum of every section, decodes every record and checks that all parts are consistent.
     pub fn verify(&self) -> Result<(), FileError> {
+        self.verify_each(|_, _| true)
+    }
+
+    /// Like [`Self::verify`]; `is_chunk` also checks each chunk, given the number of its document and its length.
+    pub fn verify_each(&self, is_chunk: impl Fn(u32, usize) -> bool) -> Result<(), FileError> {
         self.file.verify()?;
         let damaged = |what: String| self.file.damaged(what);
         let by_rank = |rank: u32| self.key(u32_at(&self.by_key, rank as usize * 4));
@@ -398,8 +404,14 @@ impl ArtifactFile {
                 .ok_or_else(|| damaged(format!("entry of blob {index}")))?;
             let n_chunks = match self.status(index) {
                 Some(Status::Indexed) => {
-                    self.references(index)?;
-                    self.extraction(index)?.chunks.len()
+                    let mut extraction = self.extraction(index)?;
+                    (extraction.references, extraction.bindings) = self.links(index)?;
+                    check_record(&extraction).map_err(|what| damaged(format!("record of blob {index}: {what}")))?;
+                    let mut chunks = self.docs(index).zip(&extraction.chunks);
+                    if !chunks.all(|(doc, chunk)| is_chunk(doc, chunk.range.len())) {
+                        return Err(damaged(format!("chunks of blob {index}")));
+                    }
+                    extraction.chunks.len()
                 }
                 Some(Status::Skipped(_)) => 0,
                 None => return Err(damaged(format!("status of blob {index}"))),

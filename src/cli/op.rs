@@ -9,7 +9,7 @@ use super::columns::cut;
 use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, MATCH, Output, REMOVED, STRONG, one_line, sanitize};
 use crate::model::typed;
-use crate::ops::{Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style, on_disk, seen_from};
+use crate::ops::{Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style, answered, on_disk, seen_from};
 use crate::session::{CallCtx, OpError, OpensAny, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
@@ -74,7 +74,7 @@ pub(super) fn answer<O: Op, T>(
             ..Common::default()
         },
     };
-    let answer = op.run(&ask)?;
+    let answer = answered(op, &ask)?;
     if ask.call.ctx.is_interrupted() {
         return Err(OpError::interrupted());
     }

@@ -190,7 +190,7 @@ pub enum LinesError {
     Interrupted,
 }
 
-explain_by!(LinesError: Object; Interrupted);
+explain_by!(LinesError: File, Object; Interrupted);
 
 impl LineChanges {
     /// Opens the signature file `name` of the sidecar.

@@ -57,7 +57,7 @@ pub enum MessagesError {
     Embed(#[from] EmbedError),
 }
 
-explain_by!(MessagesError: Embed);
+explain_by!(MessagesError: File, Words, Embed);
 
 impl Messages {
     /// Opens the message index `name` of the sidecar.

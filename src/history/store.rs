@@ -60,7 +60,7 @@ pub enum HistoryError {
     Interrupted,
 }
 
-explain_by!(HistoryError: Object; Interrupted);
+explain_by!(HistoryError: File, Object; Interrupted);
 
 /// A set of commits, for example those that are reachable from a commit.
 #[derive(Clone, Debug)]

@@ -175,7 +175,10 @@ mod tests {
             check(bytes, &extraction).err()
         };
         assert_eq!(wrong(&|it| it.n_lines = 9), Some("too many lines"));
-        assert_eq!(wrong(&|it| it.chunks[1].range.end = 13), Some("invalid chunks"));
+        assert_eq!(
+            wrong(&|it| it.chunks[1].range.end = 13),
+            Some("chunks do not cover the blob")
+        );
         assert_eq!(wrong(&|it| it.chunks[1].range.start = 7), Some("invalid chunks"));
         assert_eq!(wrong(&|it| it.chunks[1].end_line = 2), Some("invalid chunks"));
         assert_eq!(wrong(&|it| it.chunks[1].start_line = 0), Some("invalid chunks"));

@@ -9,7 +9,7 @@ use blake3::Hasher;
 use crate::artifact::{ArtifactFile, ArtifactKey};
 use crate::embed::ProfileId;
 use crate::extract::Extraction;
-use crate::model::ChunkKey;
+use crate::model::{ChunkKey, explain_by};
 use crate::sidecar::{Bytes, FileError, SegmentEntry, Sidecar, State};
 
 use super::build::SegmentData;
@@ -70,6 +70,8 @@ pub enum SegmentError {
         what: &'static str,
     },
 }
+
+explain_by!(SegmentError: File, Lexical);
 
 impl SegmentError {
     /// Returns true if a file does not exist. A writer can replace and remove files after the state was read.
@@ -159,8 +161,16 @@ impl Segment {
 
     /// Verifies every byte of the segment and checks that its parts match one another.
     pub fn verify(&self) -> Result<(), SegmentError> {
-        self.artifacts.verify()?;
         self.lexical.verify()?;
+        // A document of an earlier segment is not checked.
+        let n_bytes = |doc: u32| {
+            let local = doc
+                .checked_sub(self.base_doc)
+                .filter(|local| *local < self.lexical.n_docs())?;
+            Some(self.lexical.meta(local).n_bytes as usize)
+        };
+        self.artifacts
+            .verify_each(|doc, length| n_bytes(doc).is_none_or(|n_bytes| n_bytes == length))?;
         if let Some(vectors) = &self.vectors {
             vectors.verify()?;
         }

@@ -45,7 +45,7 @@ pub(crate) use graph::{DefinitionLink, EdgeOut, FileLinks, Graph, GraphRow, Reac
 pub(crate) use history::{History, life_picture};
 pub(crate) use life::{FileLife, life};
 pub(crate) use notes::Memory;
-pub(crate) use op::{Op, Page, PageOf, Row};
+pub(crate) use op::{Op, Page, PageOf, Row, answered};
 pub(crate) use outline::Outline;
 pub(crate) use paths::{on_disk, seen_from};
 pub(crate) use pins::Pins;

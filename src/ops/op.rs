@@ -1,5 +1,7 @@
 //! The interface of operations: a request runs against a session and returns a page of rows.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,15 @@ pub(crate) trait Op: Serialize {
 
     /// Answers the request.
     fn run(&self, ask: &Ask<'_>) -> Result<Page<Self::Facts, Self::Row>>;
+}
+
+/// Runs an operation. If it panics and the index is damaged, the error is the damage.
+pub(crate) fn answered<O: Op>(op: &O, ask: &Ask<'_>) -> Result<Page<O::Facts, O::Row>> {
+    let answered = catch_unwind(AssertUnwindSafe(|| op.run(ask)));
+    answered.unwrap_or_else(|panic| match ask.session.workspace.damage(ask.call.ctx) {
+        Some(damage) => Err(damage),
+        None => resume_unwind(panic),
+    })
 }
 
 /// One result of an operation. It is serialised as JSON.

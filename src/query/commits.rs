@@ -118,7 +118,7 @@ pub enum CommitSearchError {
     Interrupted,
 }
 
-explain_by!(CommitSearchError: History, Embed; Interrupted);
+explain_by!(CommitSearchError: File, Words, History, Embed; Interrupted);
 
 impl From<EmbedError> for CommitSearchError {
     fn from(error: EmbedError) -> Self {

@@ -78,7 +78,7 @@ pub enum ExactError {
     Words(#[from] LexicalError),
 }
 
-explain_by!(ExactError: Pattern);
+explain_by!(ExactError: File, Words, Pattern);
 
 impl ExactText {
     /// Finds the literal texts of `query`. The search is case-sensitive unless a text is not found that way. `is_known`

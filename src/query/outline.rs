@@ -104,7 +104,7 @@ pub enum OutlineError {
     Source(#[from] SourceError),
 }
 
-explain_by!(OutlineError: Source);
+explain_by!(OutlineError: File, Source);
 
 /// Number of files and lines of a language or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -147,6 +147,7 @@ impl Explain for ReadError {
                 format!("use outline with path {path:?} to list its contents"),
             )),
             Self::Source(error) => error.explain(),
+            Self::File(error) => error.explain(),
             _ => Explanation::default(),
         }
     }

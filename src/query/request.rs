@@ -146,7 +146,9 @@ pub enum SearchError {
 impl Explain for SearchError {
     fn explain(&self) -> Explanation {
         match self {
+            Self::Lexical(error) => error.explain(),
             Self::Embed(error) => error.explain(),
+            Self::File(error) => error.explain(),
             Self::Exact(error) => error.explain(),
             Self::OtherOrder { .. } => Explanation::hinting(Hint::each(
                 "try again later, or start over without --cursor",

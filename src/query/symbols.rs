@@ -120,7 +120,7 @@ pub enum SymbolError {
     },
 }
 
-explain_by!(SymbolError: Source);
+explain_by!(SymbolError: Lexical, File, Source);
 
 /// Finds definitions. Returns all of them if several match. Without a linker, or if a reference cannot be resolved, the
 /// name at a position can refer to any definition with that name.

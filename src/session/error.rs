@@ -233,7 +233,6 @@ unexplained!(
     crate::evaluate::JudgementError,
     crate::git::WatchError,
     crate::index::RecordsError,
-    crate::index::SegmentError,
     crate::model::OidError,
     crate::precise::ScipError,
     crate::remote::EndpointError,

@@ -1,18 +1,21 @@
 //! Updates the sidecar.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::{OpError, Result};
 use super::revision::while_objects_vanish;
 use super::workspace::Workspace;
 use crate::index::dense::GraphLimits;
-use crate::ingest::{CatchUp, CatchUpOutcome, EmbeddingSource, Ingest, NewGraph, Outcome, Target};
+use crate::ingest::{CatchUp, CatchUpOutcome, Depth, EmbeddingSource, Ingest, NewGraph, Outcome, Target};
 use crate::model::{Ctx, ErrorKind, TreeId};
 use crate::sidecar::Sidecar;
 
 /// Maximum time that a command waits for another writer before it reports an error.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Time for finding the damage of an index.
+const TIME_FOR_DAMAGE: Duration = Duration::from_secs(10);
 
 /// Maximum number of attempts if the sidecar is deleted meanwhile.
 const MAX_REPLACED: usize = 3;
@@ -53,6 +56,29 @@ impl Workspace {
             options: &self.options,
             patience: PATIENCE,
         }
+    }
+
+    /// Returns the damage of the index that reading it comes upon, as an error. Searches for a few seconds.
+    pub(crate) fn damage(&self, ctx: Ctx<'_>) -> Option<OpError> {
+        let sidecar = self.storage.open_to_check().ok().flatten()?;
+        let deep = Depth {
+            from_blobs: true,
+            sample: None,
+        };
+        let until = Some(Instant::now() + TIME_FOR_DAMAGE);
+        let found = [Depth::default(), deep].into_iter().find_map(|depth| {
+            let verified = self.writer(&sidecar).verify(depth, ctx.until(until)).ok()?;
+            Some((depth, verified.findings.into_iter().next()?))
+        });
+        let (depth, finding) = found?;
+        let deep = if depth.from_blobs { "--deep " } else { "" };
+        Some(OpError {
+            kind: ErrorKind::Damaged,
+            ..OpError::new(
+                format!("the index is damaged: {}: {}", finding.name, finding.what),
+                format!("rebuild it from git: codescout verify {deep}--repair"),
+            )
+        })
     }
 
     /// Returns the writer for the vectors of an external model.

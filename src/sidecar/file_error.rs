@@ -5,8 +5,11 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::layout::STATE_NAME;
+use super::layout::{STATE_NAME, Store};
 use crate::model::{ErrorKind, Explain, Explanation};
+
+/// The next step if a file of the index is damaged.
+pub const HOW_TO_REPAIR: &str = "rebuild it from git: codescout verify --repair";
 
 /// An error from reading or writing a file of the sidecar, or one of its form in memory.
 #[derive(Debug)]
@@ -58,6 +61,12 @@ impl FileError {
         }
     }
 
+    /// Returns true for a file of the index.
+    fn is_in_store(&self) -> bool {
+        let folder = self.path.parent();
+        folder.is_some_and(|folder| Store::ALL.iter().any(|store| folder.ends_with(store.folder())))
+    }
+
     /// Returns true if the file does not exist.
     pub fn is_gone(&self) -> bool {
         matches!(&self.kind, FileErrorKind::Read(source) if source.kind() == io::ErrorKind::NotFound)
@@ -83,6 +92,7 @@ impl Explain for FileError {
                 "use the codescout version that wrote it, or delete the folder; the index can \
                     be rebuilt",
             ),
+            FileErrorKind::Damaged(_) if self.is_in_store() => Explanation::hinting(HOW_TO_REPAIR),
             _ => Explanation::default(),
         }
     }

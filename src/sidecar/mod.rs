@@ -29,7 +29,7 @@ pub use beneath::{Entry, EntryKind, Owners};
 pub use codec::{CodecError, decode, encode};
 pub use collected::LastCollection;
 pub use compress::{CompressError, compress, compress_into, decompress, decompress_from};
-pub use file_error::{FileError, FileErrorKind};
+pub use file_error::{FileError, FileErrorKind, HOW_TO_REPAIR};
 pub use layout::{FORMAT_VERSION, NOTES_NAME, Sidecar, Store};
 pub use location::{Location, OpenError};
 pub use lock::{FileLock, LockError, WriterLock};

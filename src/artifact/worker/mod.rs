@@ -103,8 +103,8 @@ impl Extractor {
                     .map(|(start, end)| ByteRange { start, end })
                     .collect()
             });
-            let is_valid = |errors: &Vec<ByteRange>| errors.iter().all(|error| is_inside(bytes, *error));
-            let is_valid = are_inside(bytes, &definitions) && errors.as_ref().is_none_or(is_valid);
+            let is_valid = |errors: &Vec<ByteRange>| errors.iter().all(|error| is_inside(bytes.len(), *error));
+            let is_valid = are_inside(bytes.len(), &definitions) && errors.as_ref().is_none_or(is_valid);
             is_valid.then(|| FileDefinitions::new(definitions, errors, lang))
         });
         let found = match asked {
@@ -138,7 +138,7 @@ impl Extractor {
         let word = |(start, end, kind): (u32, u32, u8)| {
             let range = ByteRange { start, end };
             let kind = WordKind::from_number(kind)?;
-            is_inside(bytes, range).then_some(Word { range, kind })
+            is_inside(bytes.len(), range).then_some(Word { range, kind })
         };
         let question = Question::new(lang, Wanted::Words(name.to_owned()));
         let asked = workers.ask(&question, bytes, |answer, _| match answer {

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
 
 use crate::extract::ChunkKind;
-use crate::model::{ChunkKey, Lang};
-use crate::sidecar::{Bytes, FileError, SectionFile, Sidecar, Store};
+use crate::model::{ChunkKey, Explain, Explanation, Lang};
+use crate::sidecar::{Bytes, FileError, HOW_TO_REPAIR, SectionFile, Sidecar, Store};
 
 use super::ngram::Signature;
 use super::pack::PackedDirectory;
@@ -38,7 +39,14 @@ pub enum LexicalError {
     Tantivy(String),
 }
 
-crate::model::explain_by!(LexicalError: File);
+impl Explain for LexicalError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::File(error) => error.explain(),
+            Self::Tantivy(_) => Explanation::hinting(HOW_TO_REPAIR),
+        }
+    }
+}
 
 impl LexicalError {
     pub(super) fn from_tantivy(error: tantivy::TantivyError) -> Self {
@@ -136,6 +144,10 @@ impl LexicalSegment {
     }
 
     fn from_sections(file: SectionFile) -> Result<Self, LexicalError> {
+        caught(&file, || Self::of_sections(file.clone()))
+    }
+
+    fn of_sections(file: SectionFile) -> Result<Self, LexicalError> {
         let docs = file.section("docs")?;
         let keys = file.section("keys")?;
         let by_key = file.section("by_key")?;
@@ -315,6 +327,10 @@ impl LexicalSegment {
     /// Verifies every section, reads every posting and checks that all parts are consistent.
     pub fn verify(&self) -> Result<(), LexicalError> {
         self.file.verify()?;
+        caught(&self.file, || self.verify_content())
+    }
+
+    fn verify_content(&self) -> Result<(), LexicalError> {
         let damaged = |what: &str| LexicalError::File(self.file.damaged(what));
         let by_rank = |rank: u32| u32_at(&self.by_key, rank as usize * 4);
         let is_ordered = |rank: u32| {
@@ -433,6 +449,12 @@ impl Blocks {
         self.at += 1;
         Some((doc, frequency))
     }
+}
+
+/// Reads an index of tantivy, which panics on some content that its maker did not intend.
+fn caught<T>(file: &SectionFile, read: impl FnOnce() -> Result<T, LexicalError>) -> Result<T, LexicalError> {
+    let read = std::panic::catch_unwind(AssertUnwindSafe(read));
+    read.unwrap_or_else(|_| Err(file.damaged("words").into()))
 }
 
 fn open_index(file: &SectionFile) -> Result<Index, LexicalError> {

@@ -266,7 +266,7 @@ mod sample {
         let mut extraction = Extraction::default();
         for doc in [base_doc, base_doc + 1] {
             extraction.chunks.push(Chunk {
-                range: ByteRange::new(doc, doc + 1),
+                range: ByteRange::new(doc - base_doc, doc - base_doc + 1),
                 start_line: 1,
                 end_line: 1,
                 kind: ChunkKind::Window,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::reply::{Reply, paged};
 use super::super::tool::Call;
-use crate::ops::Op;
+use crate::ops::{self, Op};
 use crate::session::Result;
 
 /// Answers a call by running an operation.
@@ -30,6 +30,6 @@ pub(super) fn request<O: DeserializeOwned>(call: &Call<'_>) -> Result<O> {
 fn answer(call: &Call<'_>, op: &impl Op) -> Result<Reply> {
     let ask = call.ask()?;
     let characters = ask.common.characters.unwrap_or_default();
-    let page = op.run(&ask)?;
+    let page = ops::answered(op, &ask)?;
     Ok(paged(call, characters, page))
 }

@@ -16,7 +16,7 @@ use super::raw::{Raw, RawEntry};
 use super::{PRIVATE_KEY, PUBLIC_KEY, project};
 use crate::cli::call_in;
 use crate::indexed::files_below;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, is_long};
 
 /// A repository with an index of its first commit, a bundle of its last commit, and files around it that must not
 /// change.
@@ -514,6 +514,111 @@ fn what_was_believed_and_is_not_true_is_found_by_the_deep_check_and_mended() {
         let other = repo.clone_with(&format!("{about}, compared"), &[]);
         let called = call_in(other.root(), &["ci", "restore", file, "--compare"], b"").expect(2);
         assert!(called.stderr.contains("invalid record"), "{about}: {}", called.stderr);
+    }
+}
+
+/// Corrects the checksums in a file of sections, as its maker could.
+fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    use xxhash_rust::xxh3::xxh3_64;
+    let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let n_sections = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
+    for entry in (0..n_sections).map(|at| 16 + at * 40) {
+        let (offset, length) = (number(&bytes, entry + 16), number(&bytes, entry + 24));
+        let sum = xxh3_64(&bytes[offset..offset + length]);
+        bytes[entry + 32..entry + 40].copy_from_slice(&sum.to_le_bytes());
+    }
+    let end = 16 + n_sections * 40;
+    let sum = xxh3_64(&bytes[..end]);
+    bytes[end..end + 8].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The sections of a file: their offsets and lengths.
+fn sections(bytes: &[u8]) -> Vec<(String, usize, usize)> {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let n_sections = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
+    let entries = (0..n_sections).map(|at| 16 + at * 40);
+    let name = |entry: usize| {
+        String::from_utf8_lossy(&bytes[entry..entry + 16])
+            .trim_end_matches('\0')
+            .to_owned()
+    };
+    entries
+        .map(|entry| (name(entry), number(entry + 16), number(entry + 24)))
+        .collect()
+}
+
+/// A segment from a trusted signer is used as it is. Damage in it is reported with what repairs it.
+#[test]
+fn damage_in_a_segment_that_was_believed_is_reported_and_found() {
+    let repo = project();
+    let archive = repo.beside("archive");
+    let file = archive.to_str().unwrap();
+    call_in(repo.root(), &["ci", "save", file], b"").expect(0);
+    let honest = Raw::parse(&fs::read(&archive).unwrap());
+    let poisons: &[(&str, Poison)] = &[
+        ("a place outside", |poison| poison.definitions[0].range.end = 1 << 30),
+        ("a container", |poison| poison.definitions[0].container = Some(1 << 30)),
+        ("a chunk outside", |poison| {
+            poison.chunks.last_mut().unwrap().range.end = 1 << 30
+        }),
+        ("a chunk of nothing", |poison| poison.chunks[0].definition = Some(99)),
+        ("a binding outside", |poison| poison.bindings[0].scope.end = 1 << 30),
+    ];
+    let mut damaged: Vec<(String, Raw)> = Vec::new();
+    for (about, poison) in poisons {
+        let mut raw = honest.clone();
+        raw.put(0, &poisoned(raw.opened(0), poison));
+        damaged.push(((*about).to_owned(), raw));
+    }
+    for at in [0, 2] {
+        let bytes = honest.opened(at);
+        for (name, offset, length) in sections(&bytes) {
+            let step = match name.as_str() {
+                "core" | "refs" => length / 2,
+                "t.term" | "t.idx" => length / if is_long() { 60 } else { 3 },
+                _ => continue,
+            };
+            for place in (0..length).step_by(step).skip(1) {
+                let mut bytes = bytes.clone();
+                bytes[offset + place] ^= 0xa5;
+                let mut raw = honest.clone();
+                raw.put(at, &resealed(bytes));
+                damaged.push((format!("{name} at {place} of {length}"), raw));
+            }
+        }
+    }
+    for (number, (about, raw)) in damaged.iter().enumerate() {
+        fs::write(&archive, raw.to_bytes()).unwrap();
+        let clone = repo.clone_with(&format!("clone{number}"), &[]);
+        let call = |args: &[&str]| call_in(clone.root(), args, b"");
+        // Some damage is noticed at once.
+        if call(&["ci", "restore", file]).code == 2 {
+            continue;
+        }
+        // A word that became another word is found only by the deep check.
+        let mut must_be_found = !about.starts_with("t.");
+        for args in [
+            &["search", "retry upload"][..],
+            &["symbol", "retry_upload", "--refs"],
+            &["outline", "."],
+            &["outline", "--view", "map"],
+            &["read", "src/upload.rs#retry_upload"],
+            &["graph", "callers", "retry_upload"],
+            &["graph", "hubs"],
+        ] {
+            let called = call(args);
+            let is_plain = called.code != 2 || called.stderr.contains("codescout verify --repair");
+            assert!(is_plain, "{about}, {args:?}: {}", called.stderr);
+            must_be_found |= called.code == 2;
+        }
+        let verified = call(&["verify"]);
+        assert!(verified.code == 1 || !must_be_found, "{about}: {}", verified.text());
+        call(&["verify", "--deep", "--repair"]);
+        let found = call(&["search", "retry upload"]).expect(0).text();
+        assert!(found.contains("src/upload.rs"), "{about}: {found}");
+        call(&["verify"]).expect(0);
+        fs::remove_dir_all(clone.root()).unwrap();
     }
 }
 
