@@ -81,7 +81,7 @@ pub(super) struct Environment {
     python: HashMap<String, Vec<FileId>>,
     go: Vec<Package>,
     cargo: Vec<Package>,
-    scripts: Scripts,
+    pub(super) scripts: Scripts,
     rust_roots: HashMap<String, Vec<FileId>>,
     /// The root file of each crate, by the name in paths.
     crates: HashMap<String, FileId>,

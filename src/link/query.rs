@@ -442,7 +442,7 @@ impl Linker<'_> {
         for target in targets {
             for exported in self.exported_as(*target) {
                 if matches!(exported.as_str(), "default" | "exports") {
-                    let files = self.files_with(&self.file_stem(target.file))?;
+                    let files = self.may_import(target.file)?;
                     self.add_aliases("default", &files, targets, &mut names);
                 } else if !names.contains(&exported) {
                     names.push(exported);
@@ -524,16 +524,25 @@ impl Linker<'_> {
         exported
     }
 
-    /// Returns the word by which other files import a file.
-    fn file_stem(&self, file: FileId) -> String {
+    /// Returns the files that may import a file of JavaScript by its name, its folder or its package.
+    fn may_import(&self, file: FileId) -> Result<BTreeSet<FileId>, LexicalError> {
         let path = String::from_utf8_lossy(self.view.file(file).path).into_owned();
-        let mut segments = path
-            .rsplit('/')
-            .map(|segment| segment.split('.').next().unwrap_or_default());
-        segments
-            .find(|segment| *segment != "index")
-            .unwrap_or_default()
-            .to_owned()
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let stem = name.split('.').next().unwrap_or_default();
+        let mut words = vec![stem.to_owned()];
+        words.extend(self.links.environment.scripts.package_word(folder));
+        let mut files = BTreeSet::new();
+        if stem == "index" {
+            words.extend(folder.rsplit('/').next().map(str::to_owned));
+            // `import all from ".."` has no word of the path.
+            let is_below = |path: &[u8]| path.starts_with(folder.as_bytes());
+            let below = self.view.files().filter(|(_, file)| is_below(file.path));
+            files.extend(below.map(|(other, _)| other).filter(|other| self.is_like(*other, file)));
+        }
+        for word in words.iter().filter(|word| !word.is_empty()) {
+            files.extend(self.files_naming(word)?.iter());
+        }
+        Ok(files)
     }
 
     /// Returns the files that may contain a name, according to the lexical index.

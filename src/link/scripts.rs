@@ -282,6 +282,17 @@ impl Scripts {
         })
     }
 
+    /// Returns the last word of the name of the package that a folder is in, which imports of its entry contain.
+    pub(super) fn package_word(&self, folder: &str) -> Option<String> {
+        let is_above = |package: &&NodePackage| {
+            let below = folder.strip_prefix(&*package.folder);
+            below.is_some_and(|below| package.folder.is_empty() || below.is_empty() || below.starts_with('/'))
+        };
+        let nearest = self.packages.iter().find(is_above)?;
+        let words = nearest.name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| !word.is_empty()).last().map(str::to_owned)
+    }
+
     /// Returns the package that a module belongs to. Of several with its name, one that contains the importing file.
     fn package(&self, from: &str, module: &str) -> Option<&NodePackage> {
         let named = self.by_name.get(package_name(module))?;

@@ -196,13 +196,29 @@ pub fn meant(
     linker: Option<&Linker<'_>>,
     wanted: impl Fn(&FoundDefinition) -> bool,
 ) -> Result<SymbolOutcome, SymbolError> {
-    let request = SymbolRequest {
-        query,
-        filter: FileFilter::default(),
-        kinds: Vec::new(),
+    let named = match &query {
+        SymbolQuery::Named(id) if id.contains('#') && !id.contains('~') => Some(id.clone()),
+        _ => None,
     };
-    let mut outcome = symbols(sources, &request, linker)?;
-    outcome.definitions.retain(wanted);
+    let found = |query| {
+        let request = SymbolRequest {
+            query,
+            filter: FileFilter::default(),
+            kinds: Vec::new(),
+        };
+        let mut outcome = symbols(sources, &request, linker)?;
+        outcome.definitions.retain(&wanted);
+        Ok::<_, SymbolError>(outcome)
+    };
+    let mut outcome = found(query)?;
+    let is_clause = outcome.definitions.iter().all(|one| one.kind == DefinitionKind::Module);
+    if let Some(id) = named.filter(|_| is_clause && !outcome.definitions.is_empty()) {
+        // The clause `package main` has the name of the function `main`, which is meant.
+        let second = found(SymbolQuery::Named(format!("{id}~2")))?;
+        if second.definitions.iter().any(|one| !is_minor(one)) {
+            outcome = second;
+        }
+    }
     drop_minor(&mut outcome.definitions);
     Ok(outcome)
 }

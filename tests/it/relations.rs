@@ -270,3 +270,48 @@ fn a_call_can_mean_methods_in_blocks_of_two_files() {
     let callers = callers.expect(0).text();
     assert!(callers.contains("src/a.rs:5 self call"), "{callers}");
 }
+
+#[test]
+fn default_exports_of_an_index_are_called_from_everywhere() {
+    for (path, module) in [
+        ("src/other.ts", "./index"),
+        ("src/other.ts", "."),
+        ("src/deep/other.ts", ".."),
+        ("src/deep/deeper/other.ts", "../../"),
+        ("app/other.ts", "../src"),
+        ("app/other.ts", "@acme/util"),
+    ] {
+        let repo = TestRepo::empty();
+        repo.write("package.json", "{\"name\": \"@acme/util\", \"main\": \"src/index.ts\"}");
+        repo.write("src/index.ts", "export default function made() {}\n");
+        repo.write(
+            path,
+            format!("import w from \"{module}\";\nexport function u() {{ w(); }}\n"),
+        );
+        repo.commit("start");
+        let callers = call_in(repo.root(), &["graph", "callers", "made"], b"")
+            .expect(0)
+            .text();
+        assert!(callers.contains(&format!("{path}:2")), "{module}: {callers}");
+    }
+}
+
+#[test]
+fn the_function_main_is_meant_before_its_package() {
+    let repo = TestRepo::new(
+        "
+        //- go.mod
+        module example.com/shop
+        //- main.go
+        package main
+
+        func helper() {}
+
+        func main() {
+        \thelper()
+        }
+        ",
+    );
+    let callees = text(&repo, &["graph", "callees", "main.go#main"]);
+    assert!(callees.contains("main.go:6 scope call → helper"), "{callees}");
+}
