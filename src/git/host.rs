@@ -16,7 +16,7 @@ pub fn origin_host(repository: &Repository) -> Result<Option<String>, ExchangeEr
 pub fn host_of(address: &str) -> Option<String> {
     let authority = match address.split_once("://") {
         Some(("file", _)) => return None,
-        Some((_, rest)) => rest.split('/').next()?,
+        Some((_, rest)) => rest.split(['/', '?', '#', '\\']).next()?,
         None => address.split_once(':').filter(|(host, _)| !host.contains('/'))?.0,
     };
     let host = authority.rsplit('@').next()?;
@@ -37,6 +37,9 @@ mod tests {
             ("git@github.com:a/b.git", Some("github.com")),
             ("github.com:a/b", Some("github.com")),
             ("https://example.org/github.com", Some("example.org")),
+            ("https://evil.example?@github.com/a", Some("evil.example")),
+            ("https://evil.example#@github.com/a", Some("evil.example")),
+            ("https://evil.example\\@github.com/a", Some("evil.example")),
             ("file:///srv/github.com/a", None),
             ("/srv/github.com:a/b", None),
             ("../other", None),

@@ -31,11 +31,14 @@ pub fn clone_bare(address: &str, folder: &Path, work: &Path, bounds: &Bounds<'_>
     let mut command = git_in(work)?;
     command.args(["clone", "--quiet", "--bare", "--template=", "--", address, "mirror.git"]);
     run(command, address, work, bounds)?;
-    let io = |source| ExchangeError::Io {
-        path: folder.to_owned(),
-        source,
-    };
-    fs::rename(work.join("mirror.git"), folder).map_err(io)
+    match fs::rename(work.join("mirror.git"), folder) {
+        // Another process was faster.
+        Err(_) if folder.join("HEAD").exists() => Ok(()),
+        renamed => renamed.map_err(|source| ExchangeError::Io {
+            path: folder.to_owned(),
+            source,
+        }),
+    }
 }
 
 /// Fetches the branches and tags of the repository at `address` into the bare repository `folder`.
@@ -51,7 +54,21 @@ pub fn fetch_bare(address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<(
         address,
     ]);
     command.args(REFSPECS);
-    run(command, address, folder, bounds)
+    run(command, address, folder, bounds)?;
+    // The default branch may have another name now.
+    let mut command = git_in(folder)?;
+    command.args(["ls-remote", "--quiet", "--symref", "--", address, "HEAD"]);
+    let printed = run(command, address, folder, bounds)?;
+    let printed = String::from_utf8_lossy(&printed);
+    let branch = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("ref: ")?.split_whitespace().next());
+    if let Some(branch) = branch.filter(|branch| branch.starts_with("refs/heads/")) {
+        let mut command = git_in(folder)?;
+        command.args(["symbolic-ref", "HEAD", branch]);
+        run(command, address, folder, bounds)?;
+    }
+    Ok(())
 }
 
 /// Returns git for a folder in the cache. Programs of the checkout at hand are not run.
@@ -65,12 +82,12 @@ fn git_in(folder: &Path) -> Result<Command, ExchangeError> {
     Ok(command)
 }
 
-fn run(mut command: Command, address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<(), ExchangeError> {
+fn run(mut command: Command, address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<Vec<u8>, ExchangeError> {
     let output = bounds
         .output(&mut command, folder, b"")
         .map_err(|source| ExchangeError::Bound {
             address: without_password(address),
             source,
         })?;
-    outcome("clone", address, output).map(drop)
+    outcome("clone", address, output)
 }

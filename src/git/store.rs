@@ -44,8 +44,17 @@ impl FileStore {
     /// Opens the bare repository in `folder`. Creates it if there is none.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         if !folder.join("HEAD").exists() {
-            fs::create_dir_all(folder)?;
-            gix::init_bare(folder).map_err(|error| StoreError::Write(Box::new(error)))?;
+            let parent = folder.parent().unwrap_or(folder);
+            fs::create_dir_all(parent)?;
+            // A folder that is not whole must not stay if this program is ended, or meet another process.
+            let work = tempfile::tempdir_in(parent)?;
+            let made = work.path().join("store.git");
+            gix::init_bare(&made).map_err(|error| StoreError::Write(Box::new(error)))?;
+            if let Err(error) = fs::rename(&made, folder)
+                && !folder.join("HEAD").exists()
+            {
+                return Err(error.into());
+            }
         }
         let repository = Repository::open(folder)?;
         Ok(Self {

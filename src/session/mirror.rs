@@ -1,7 +1,7 @@
 //! Opens a repository by its address: clones it into the user's cache once.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const MAX_TIME: Duration = Duration::from_secs(1800);
 
 /// Returns true for an address of a repository on a server; false for a folder.
 pub(crate) fn is_address(repo: &str) -> bool {
-    repo.contains("://") || host_of(repo).is_some()
+    (repo.contains("://") || host_of(repo).is_some()) && !Path::new(repo).exists()
 }
 
 /// Returns the folder of the mirror of a repository. Clones it if there is none, and fetches if `is_fetched`. Only hosts
@@ -27,6 +27,18 @@ pub(crate) fn mirror_of(
     interrupt: &AtomicBool,
     said: &dyn Fn(&str),
 ) -> Result<PathBuf> {
+    let user = address
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split('/').next()?.rsplit_once('@'));
+    let is_odd = address
+        .chars()
+        .any(|c| c.is_whitespace() || c.is_control() || "?#\\".contains(c));
+    if is_odd || user.is_some_and(|(user, _)| user.contains(':')) {
+        return Err(OpError::new(
+            "the address has a password, spaces, ?, # or \\",
+            "leave them out; git asks its credential helpers",
+        ));
+    }
     let environment = Environment::read();
     // A repository at hand has no say in this.
     let config = Config::resolve(&Overrides::default(), &environment, &RepositoryFiles::default())?;
@@ -65,6 +77,7 @@ pub(crate) fn mirror_of(
     if !folder.exists() {
         said(&format!("cloning into {}", folder.display()));
         fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
+        remove_abandoned(&cache);
         let work = tempfile::tempdir_in(&cache).with_context(|| format!("cannot write to {}", cache.display()))?;
         clone_bare(address, &folder, work.path(), &bounds)?;
     } else if is_fetched {
@@ -72,4 +85,19 @@ pub(crate) fn mirror_of(
         fetch_bare(address, &folder, &bounds)?;
     }
     Ok(folder)
+}
+
+/// Removes the folders that interrupted clones have left.
+fn remove_abandoned(cache: &Path) {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let age = entry
+            .metadata()
+            .and_then(|found| found.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        let is_temporary = entry.file_name().as_encoded_bytes().starts_with(b".tmp");
+        if is_temporary && age.is_some_and(|age| age > 2 * MAX_TIME) {
+            _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
