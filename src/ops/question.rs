@@ -43,6 +43,8 @@ pub(crate) struct Question<'a> {
     asked: Option<Asked>,
     /// The facts with those that the server has said.
     facts: Option<Arc<Vec<FactsFile>>>,
+    /// Manifests of packages that cannot be read, if the question is about packages.
+    unreadable: Vec<String>,
 }
 
 /// The revision and files that a [`Question`] is about.
@@ -124,13 +126,16 @@ impl<'a> Question<'a> {
         }
         let (of_package, path): (Vec<&String>, Vec<&String>) = path.iter().partition(|path| path.starts_with(PACKAGE));
         let mut filter = FileFilter::new(&globs(ask, &seen, &path), lang, tests.to_query())?;
+        let mut unreadable = Vec::new();
         let of_package = of_package.into_iter().map(|path| &path[PACKAGE.len()..]);
         let wanted: Vec<&str> = of_package
             .chain(about.selection.packages.iter().map(String::as_str))
             .collect();
         if !wanted.is_empty() {
             let sources = Sources::new(&seen.view, &ask.session.workspace.repository).until(ask.call.ctx.interrupt);
-            filter = filter.in_packages(selected_packages(&sources, &wanted)?);
+            let (folders, broken) = selected_packages(&sources, &wanted)?;
+            filter = filter.in_packages(folders);
+            unreadable = broken;
         }
         let key = CursorKey::new(&seen.view, &ask.common.question);
         let cursor = ask.common.cursor.as_deref().filter(|_| about.has_cursor);
@@ -148,6 +153,7 @@ impl<'a> Question<'a> {
             hold: None,
             asked: None,
             facts: None,
+            unreadable,
         })
     }
 
@@ -295,6 +301,8 @@ impl<'a> Question<'a> {
         if let Some(note) = self.seen.note {
             provenance.also_note(note.to_owned());
         }
+        let unreadable = self.unreadable.iter();
+        unreadable.for_each(|path| provenance.also_incomplete(format!("cannot read {path}")));
         match &self.asked {
             Some(Asked::Said(what)) => provenance.also_note(what.clone()),
             Some(Asked::Without(why)) => provenance.also_incomplete(why.clone()),
@@ -345,9 +353,9 @@ fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[&String]) -> Vec<String> {
 }
 
 /// Returns the folders of all packages, with true for those with a wanted name: `NAME`, or `NAME+deps` with the packages
-/// that it needs.
-fn selected_packages(sources: &Sources<'_>, wanted: &[&str]) -> Result<HashMap<String, bool>> {
-    let (packages, _) = packages(sources)?;
+/// that it needs. Also returns the manifests that cannot be read.
+fn selected_packages(sources: &Sources<'_>, wanted: &[&str]) -> Result<(HashMap<String, bool>, Vec<String>)> {
+    let (packages, broken) = packages(sources)?;
     let mut selected = BTreeSet::new();
     for wanted in wanted {
         let (name, has_needed) = match wanted.strip_suffix("+deps") {
@@ -374,7 +382,7 @@ fn selected_packages(sources: &Sources<'_>, wanted: &[&str]) -> Result<HashMap<S
     for (number, package) in packages.into_iter().enumerate() {
         *folders.entry(package.folder).or_default() |= selected.contains(&number);
     }
-    Ok(folders)
+    Ok((folders, broken))
 }
 
 /// Returns the provenance of an answer that does not depend on files; `None` outside a repository.

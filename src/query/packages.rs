@@ -68,9 +68,10 @@ pub fn packages(sources: &Sources<'_>) -> Result<(Vec<Package>, Vec<String>), So
         };
         sources.go_on()?;
         let text = match reader.read_up_to(file, MAX_MANIFEST_BYTES)? {
-            Source::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            _ => continue,
+            Source::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            _ => None,
         };
+        let text = text.as_deref().map(|text| text.trim_start_matches('\u{feff}'));
         let broken = || Manifest {
             broken: Some(path.to_string()),
             ..Manifest::default()
@@ -78,10 +79,10 @@ pub fn packages(sources: &Sources<'_>) -> Result<(Vec<Package>, Vec<String>), So
         manifests.push(Manifest {
             manager,
             folder: folder.to_owned(),
-            ..parse(text.trim_start_matches('\u{feff}'), folder, name).unwrap_or_else(broken)
+            ..text.and_then(|text| parse(text, folder, name)).unwrap_or_else(broken)
         });
     }
-    Ok(members_of(&merged(manifests)))
+    members_of(&merged(manifests), || sources.go_on())
 }
 
 /// Reads a manifest from its text, folder and file name. Returns `None` if it cannot be parsed.
@@ -150,12 +151,16 @@ fn name_projects(manifests: &mut [Manifest]) {
 }
 
 /// Returns the packages among the manifests, with what they need, and the manifests of packages that cannot be parsed.
-fn members_of(manifests: &[Manifest]) -> (Vec<Package>, Vec<String>) {
+fn members_of(
+    manifests: &[Manifest],
+    go_on: impl Fn() -> Result<(), SourceError>,
+) -> Result<(Vec<Package>, Vec<String>), SourceError> {
     let mut by_folder: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (number, manifest) in manifests.iter().enumerate() {
         by_folder.entry((manifest.manager, &manifest.folder)).or_insert(number);
     }
-    let workspaces = workspaces(manifests, &by_folder);
+    let mut broken = Vec::new();
+    let workspaces = workspaces(manifests, &by_folder, &mut broken, go_on)?;
     // `None` if no workspace is declared above.
     let is_listed = |manifest: &Manifest| {
         let above = ancestors(&manifest.folder).skip(1);
@@ -164,7 +169,7 @@ fn members_of(manifests: &[Manifest]) -> (Vec<Package>, Vec<String>) {
         let is_own = manifest.members.is_some() && manifest.manager != "maven";
         Some(is_own || workspace.contains(manifest.folder.as_str()))
     };
-    let (mut members, mut broken) = (Vec::new(), Vec::new());
+    let mut members = Vec::new();
     for manifest in manifests {
         let is_listed = is_listed(manifest);
         // Packages of npm need no name to be in a workspace.
@@ -177,19 +182,21 @@ fn members_of(manifests: &[Manifest]) -> (Vec<Package>, Vec<String>) {
         }
     }
     members.sort_by(|a, b| (&a.folder, a.manager, &a.name).cmp(&(&b.folder, b.manager, &b.name)));
-    let (mut names, mut folders) = (HashMap::new(), HashMap::new());
+    let (mut names, mut of_any, mut folders) = (HashMap::new(), HashMap::new(), HashMap::new());
     for (number, member) in members.iter().enumerate() {
-        names
-            .entry((member.manager, member.name.as_deref().unwrap_or_default()))
-            .or_insert(number);
-        folders
-            .entry((member.manager, member.folder.as_str()))
-            .or_insert(number);
+        let (manager, name) = (member.manager, member.shown_name());
+        names.entry((manager, member.repository(), name)).or_insert(number);
+        of_any.entry((manager, name)).or_insert(number);
+        folders.entry((manager, member.folder.as_str())).or_insert(number);
     }
     let package = |(number, member): (usize, &&Manifest)| {
+        let manager = member.manager;
+        // A package of the same repository is meant before one of another.
         let found = member.needs.iter().filter_map(|need| match need {
-            Need::Name(name) => names.get(&(member.manager, name.as_str())),
-            Need::Folder(folder) => folders.get(&(member.manager, folder.as_str())),
+            Need::Name(name) => names
+                .get(&(manager, member.repository(), name.as_str()))
+                .or_else(|| of_any.get(&(manager, name.as_str()))),
+            Need::Folder(folder) => folders.get(&(manager, folder.as_str())),
         });
         let needs: BTreeSet<usize> = found.copied().filter(|other| *other != number).collect();
         Package {
@@ -199,30 +206,52 @@ fn members_of(manifests: &[Manifest]) -> (Vec<Package>, Vec<String>) {
             needs: needs.into_iter().collect(),
         }
     };
-    (members.iter().enumerate().map(package).collect(), broken)
+    Ok((members.iter().enumerate().map(package).collect(), broken))
 }
 
 impl Manifest {
     fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.folder)
     }
+
+    /// Returns the root folder of the repository.
+    fn repository(&self) -> &str {
+        ancestors(&self.folder).last().unwrap_or_default()
+    }
 }
 
-/// Returns the folders of the members of each workspace, by the number of its manifest.
+/// Number of workspaces around a workspace that is read. More are the work of an attacker.
+const MAX_NESTED: usize = 8;
+
+/// Returns the folders of the members of each workspace, by the number of its manifest. Adds those whose patterns cannot
+/// be used to `broken`.
 fn workspaces<'m>(
     manifests: &'m [Manifest],
-    by_folder: &BTreeMap<(&str, &str), usize>,
-) -> HashMap<usize, BTreeSet<&'m str>> {
+    by_folder: &BTreeMap<(&str, &'m str), usize>,
+    broken: &mut Vec<String>,
+    go_on: impl Fn() -> Result<(), SourceError>,
+) -> Result<HashMap<usize, BTreeSet<&'m str>>, SourceError> {
     let mut found = HashMap::new();
     for (number, root) in manifests.iter().enumerate() {
         let Some(members) = &root.members else { continue };
-        let (include, exclude) = (
-            globs(&root.folder, &members.include),
-            globs(&root.folder, &members.exclude),
-        );
-        let below = manifests.iter().filter(|one| one.manager == root.manager);
-        let matching = below.filter(|one| include.is_match(&one.folder) && !exclude.is_match(&one.folder));
-        let mut folders: BTreeSet<&str> = matching.map(|one| one.folder.as_str()).collect();
+        go_on()?;
+        let around = ancestors(&root.folder).skip(1);
+        let around = around.filter_map(|folder| by_folder.get(&(root.manager, folder)));
+        if around.filter(|number| manifests[**number].members.is_some()).count() > MAX_NESTED {
+            continue;
+        }
+        let patterns = |list: &[String]| Patterns::new(&root.folder, list);
+        let (Some(include), Some(exclude)) = (patterns(&members.include), patterns(&members.exclude)) else {
+            broken.push(format!("the members of {}", root.shown_name()));
+            continue;
+        };
+        let is_below = |folder: &str| is_in(folder, &root.folder);
+        let below = by_folder.range((root.manager, root.folder.as_str())..);
+        let below = below.map(|((manager, folder), _)| (*manager, *folder));
+        let below = below.take_while(|(manager, folder)| *manager == root.manager && folder.starts_with(&root.folder));
+        let folders = below.map(|(_, folder)| folder).filter(|folder| is_below(folder));
+        let matching = folders.filter(|folder| include.match_folder(folder) && !exclude.match_folder(folder));
+        let mut folders: BTreeSet<&str> = matching.collect();
         folders.insert(&root.folder);
         // Cargo adds the packages that members need by path, Maven the modules of modules.
         let mut waiting: Vec<&str> = folders.iter().copied().collect();
@@ -242,8 +271,7 @@ fn workspaces<'m>(
                 let known = by_folder
                     .get(&(root.manager, needed.as_str()))
                     .map(|number| &manifests[*number]);
-                let is_below = |one: &&Manifest| root.folder.is_empty() || one.folder.starts_with(&root.folder);
-                let known = known.filter(|one| is_below(one) && !exclude.is_match(&one.folder));
+                let known = known.filter(|one| is_below(&one.folder) && !exclude.match_folder(&one.folder));
                 waiting.extend(
                     known
                         .map(|one| one.folder.as_str())
@@ -253,7 +281,7 @@ fn workspaces<'m>(
         }
         found.insert(number, folders);
     }
-    found
+    Ok(found)
 }
 
 /// Returns a folder and the folders above it, up to the root of its repository.
@@ -264,16 +292,36 @@ pub fn ancestors(folder: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns a set of globs relative to a folder. Ignores globs that are not valid.
-fn globs(folder: &str, patterns: &[String]) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(&join(folder, pattern)).literal_separator(true).build();
-        glob.into_iter().for_each(|glob| {
-            set.add(glob);
-        });
+/// Returns true for a folder and what is below it.
+fn is_in(folder: &str, root: &str) -> bool {
+    let below = folder.strip_prefix(root);
+    below.is_some_and(|below| root.is_empty() || below.is_empty() || below.starts_with('/'))
+}
+
+/// Patterns of folders. Most are plain paths.
+struct Patterns {
+    plain: BTreeSet<String>,
+    globs: GlobSet,
+}
+
+impl Patterns {
+    /// Reads patterns relative to a folder. Returns `None` if one is not valid, or if they are too many.
+    fn new(folder: &str, patterns: &[String]) -> Option<Self> {
+        let whole = patterns.iter().map(|pattern| join(folder, pattern));
+        let (globs, plain): (Vec<String>, Vec<String>) =
+            whole.partition(|pattern| pattern.contains(['*', '?', '[', '{']));
+        let mut set = GlobSetBuilder::new();
+        for pattern in globs {
+            set.add(GlobBuilder::new(&pattern).literal_separator(true).build().ok()?);
+        }
+        let globs = set.build().ok()?;
+        let plain = plain.into_iter().collect();
+        Some(Self { plain, globs })
     }
-    set.build().unwrap_or_default()
+
+    fn match_folder(&self, folder: &str) -> bool {
+        self.plain.contains(folder) || self.globs.is_match(folder)
+    }
 }
 
 /// Returns a path relative to a folder as one from the root. `..` does not leave the root.
@@ -282,9 +330,10 @@ fn join(folder: &str, path: &str) -> String {
     for part in path.split(['/', '\\']) {
         match part {
             "" | "." => {}
-            ".." => {
+            ".." if !parts.last().is_some_and(|part| part.ends_with(':')) => {
                 parts.pop();
             }
+            ".." => {}
             part => parts.push(part),
         }
     }
