@@ -146,16 +146,18 @@ pub(crate) fn life_line(title: &str, marks: &[Mark]) -> Markup {
     const LANE: usize = 44;
     const MARGIN: usize = 10;
     const YEAR: i64 = 31_556_952;
+    let clamped = |time: i64| time.clamp(-10_000 * YEAR, 10_000 * YEAR);
     let mut names: Vec<&str> = Vec::new();
     for mark in marks {
         if !names.contains(&mark.name.as_str()) {
             names.push(&mark.name);
         }
     }
-    let times = || marks.iter().map(|mark| mark.time);
+    // Dates of commits can be any number.
+    let times = || marks.iter().map(|mark| clamped(mark.time));
     let (first, last) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
     let inner = (WIDTH - 2 * MARGIN) as i128;
-    let x = |time: i64| MARGIN + (i128::from(time - first) * inner / i128::from(last - first).max(1)) as usize;
+    let x = |time: i64| MARGIN + (i128::from(clamped(time) - first) * inner / i128::from(last - first).max(1)) as usize;
     let lane = |mark: &Mark| names.iter().position(|name| *name == mark.name).unwrap_or_default();
     let y = |mark: &Mark| HEAD + LANE * lane(mark) + 30;
     let height = HEAD + LANE * names.len() + HEAD;
@@ -320,4 +322,23 @@ fn cut(text: &str, most: usize) -> String {
     }
     let end: String = text.chars().skip(n - most + 1).collect();
     format!("…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_of_any_date_are_drawn() {
+        let mark = |time| Mark {
+            time,
+            name: "a".to_owned(),
+            title: String::new(),
+            href: None,
+            shape: Shape::Changed,
+        };
+        let drawn = life_line("life", &[mark(i64::MIN), mark(0), mark(i64::MAX)]).into_string();
+        assert!(drawn.matches("<circle").count() >= 3, "{drawn}");
+        assert!(drawn.len() < 20_000, "{}", drawn.len());
+    }
 }
