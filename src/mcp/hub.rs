@@ -103,6 +103,11 @@ impl Opens for Hub {
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         self.session(Some(&folder.to_string_lossy()))
     }
+
+    fn may_open(&self, folder: &Path) -> bool {
+        let existing = folder.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
+        existing.is_some_and(|folder| self.is_allowed(&folder))
+    }
 }
 
 impl Hub {

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
+use crate::config::LIBRARIES;
 use crate::model::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
 use crate::query::{SymbolQuery, parse_target};
 use crate::session::{Result, Workspace};
-use crate::snapshot::{FileId, View};
+use crate::snapshot::{FileId, View, linked_folder};
 
 /// Converts a target as typed (`path`, `path:10-20`, `path#name`, `name`): removes quotes and makes its path relative
 /// to the repository root.
@@ -19,6 +20,9 @@ use crate::snapshot::{FileId, View};
 /// A path is relative to the caller's directory if it exists there, and otherwise relative to the root. A path that
 /// begins with `:/` is relative to the root. An absolute path must be below the worktree.
 pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
+    if let Some(target) = in_linked(workspace, target) {
+        return Cow::Owned(target);
+    }
     let target = match typed(target) {
         Cow::Borrowed(target) => below_root(workspace, target),
         Cow::Owned(target) => Cow::Owned(below_root(workspace, &target).into_owned()),
@@ -38,6 +42,13 @@ pub(crate) fn inside<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str>
 pub(crate) fn inside_here(workspace: &Workspace, target: &str) -> Option<String> {
     let path = from_here(workspace, &below_root(workspace, &typed(target)))?;
     (!is_there(workspace, &path)).then_some(path)
+}
+
+/// Returns a target that begins with the name of a linked repository as one in its folder. `std::vec` is a name.
+fn in_linked(workspace: &Workspace, target: &str) -> Option<String> {
+    let (name, rest) = target.split_once(':').filter(|(_, rest)| !rest.starts_with(':'))?;
+    let is_linked = name == LIBRARIES || workspace.config.links.get(name).is_some();
+    is_linked.then(|| linked_folder(name) + rest.trim_start_matches('/'))
 }
 
 fn below_root<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {
@@ -110,6 +121,9 @@ pub(crate) fn pattern(workspace: &Workspace, typed: &str) -> String {
         Some(glob) => ("!", glob),
         None => ("", typed),
     };
+    if let Some(path) = in_linked(workspace, glob) {
+        return format!("{sign}{path}");
+    }
     let path = inside(workspace, glob);
     let path = path.trim_start_matches("./");
     if on_disk(workspace, path).is_some_and(|found| found.ends_with(path)) {
@@ -148,6 +162,10 @@ fn escaped(path: &str) -> String {
 pub(crate) fn seen_from(here: &str, path: &str) -> String {
     if let Some(quoted) = path.strip_prefix('"') {
         return format!("\"{}", seen_from(here, quoted));
+    }
+    // A path in a linked repository.
+    if path.split_once('/').is_some_and(|(first, _)| first.ends_with(':')) {
+        return path.to_owned();
     }
     let (mut here, mut rest) = (here, path);
     // Removes the directories that both paths have in common.

@@ -191,6 +191,7 @@ impl Session {
 
     /// Drops the cached snapshot and views of a tree.
     pub(crate) fn forget(&self, tree: TreeId) {
+        *self.joined.lock() = None;
         self.bases.lock().retain(|held| held.tree != tree);
         self.views
             .lock()
@@ -199,6 +200,7 @@ impl Session {
 
     /// Removes all cached views but the newest.
     pub(crate) fn keep_newest_view(&self) {
+        *self.joined.lock() = None;
         let mut views = self.views.lock();
         let n_older = views.len().saturating_sub(1);
         views.drain(..n_older);

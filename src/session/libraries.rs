@@ -9,10 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::{Context as _, OpError, Result};
+use super::linked::Opens;
 use super::workspace::Workspace;
 use crate::config::{Environment, LIBRARIES, Link};
 use crate::git::{FileStore, read_small_file};
 use crate::model::RepoPath;
+use crate::sidecar::write_atomic;
 
 /// Limits on the files that are read: of each file, and of all files of a library and of a project.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -32,33 +34,55 @@ struct Library {
     parts: Vec<PathBuf>,
 }
 
+/// The libraries of a project: those whose sources are on this machine, and the number of the others.
+#[derive(Default)]
+struct Installed {
+    found: Vec<Library>,
+    n_absent: usize,
+}
+
 impl Workspace {
     /// Returns a link to the libraries of the project, after storing those that are new. Also returns what is left out.
-    pub(super) fn libraries(&self) -> Result<(Link, Vec<String>)> {
+    pub(super) fn libraries(&self, opens: &dyn Opens) -> Result<(Link, Vec<String>)> {
         let no_root = || OpError::failed("a bare repository has no installed libraries");
         let root = self.repository.work_dir().ok_or_else(no_root)?;
         let environment = Environment::read();
         let cache = environment.cache.context("neither HOME nor XDG_CACHE_HOME is set")?;
         let store = cache.join("libs.git");
-        let libraries = installed(root);
-        if libraries.is_empty() {
+        if !opens.may_open(&store) {
+            let store = store.display();
+            return Err(OpError::failed(format!("{store} is not below a root of the server")));
+        }
+        let Installed { found, n_absent } = installed(root);
+        if found.is_empty() {
             return Err(OpError::failed("no sources of libraries were found on this machine"));
         }
         let id = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
         let of_project = format!("refs/heads/{}", id(&root.to_string_lossy()));
-        let reference = format!("{of_project}/{}", id(&format!("{libraries:?}")));
-        let mut left_out = Vec::new();
+        let reference = format!("{of_project}/{}", id(&format!("{found:?}")));
+        let too_large = store.join(format!("too-large-{}", reference.replace('/', "-")));
         if !store.join(&reference).exists() {
             _ = fs::remove_dir_all(store.join(&of_project));
             let mut files = FileStore::open(&store)?;
-            let mut n_bytes = 0;
-            for library in &libraries {
+            let (mut n_bytes, mut names) = (0, String::new());
+            for library in &found {
                 match add(library, &mut files, MAX_BYTES - n_bytes)? {
                     Some(added) => n_bytes += added,
-                    None => left_out.push(format!("{} is too large to be searched", library.name)),
+                    None => names.push_str(&format!("{}\n", library.name)),
                 }
             }
+            write_atomic(&too_large, names.as_bytes())
+                .with_context(|| format!("cannot write {}", too_large.display()))?;
             files.commit(&reference)?;
+        }
+        let names = fs::read_to_string(&too_large).unwrap_or_default();
+        let mut left_out: Vec<String> = names
+            .lines()
+            .map(|name| format!("{name} is too large to be searched"))
+            .collect();
+        if n_absent > 0 {
+            let n_all = n_absent + found.len();
+            left_out.push(format!("{n_absent} of {n_all} libraries are not on this machine"));
         }
         let link = Link {
             name: LIBRARIES.to_owned(),
@@ -109,16 +133,23 @@ fn add(library: &Library, store: &mut FileStore, max_bytes: u64) -> Result<Optio
     Ok(Some(n_bytes))
 }
 
-/// Returns the libraries of the project in `root` whose sources are on this machine, each once.
-fn installed(root: &Path) -> Vec<Library> {
-    let mut found = of_cargo(root);
-    found.extend(of_go(root));
-    found.extend(of_npm(root));
-    found.extend(of_python(root));
-    found.retain(|library| library.folder.is_dir());
-    found.sort_unstable();
-    found.dedup_by(|a, b| a.name == b.name);
-    found
+/// Returns the libraries of the project in `root`.
+fn installed(root: &Path) -> Installed {
+    let mut installed = Installed::default();
+    let listed = of_cargo(root)
+        .into_iter()
+        .chain(of_go(root))
+        .chain(of_npm(root))
+        .chain(of_python(root));
+    for library in listed {
+        match library {
+            Some(library) if library.folder.is_dir() => installed.found.push(library),
+            _ => installed.n_absent += 1,
+        }
+    }
+    installed.found.sort_unstable();
+    installed.found.dedup();
+    installed
 }
 
 /// Returns a folder below the home folder, unless the environment names another one.
@@ -141,7 +172,21 @@ fn is_plain(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+~@".contains(c))
 }
 
-fn of_cargo(root: &Path) -> Vec<Library> {
+/// Returns a folder of the project. A link in a checkout must not lead out of it.
+fn inside(root: &Path, folder: &Path) -> Option<PathBuf> {
+    let folder = fs::canonicalize(folder).ok()?;
+    folder.starts_with(fs::canonicalize(root).ok()?).then_some(folder)
+}
+
+/// Returns the names of the entries of a folder that are plain.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_plain(name)).collect()
+}
+
+/// Returns the crates of registries in `Cargo.lock`; `None` for one that is not on this machine.
+fn of_cargo(root: &Path) -> Vec<Option<Library>> {
     let Some(lock) = read(&root.join("Cargo.lock")).and_then(|text| text.parse::<toml::Table>().ok()) else {
         return Vec::new();
     };
@@ -157,59 +202,80 @@ fn of_cargo(root: &Path) -> Vec<Library> {
         .and_then(toml::Value::as_array)
         .into_iter()
         .flatten();
-    let named = packages.filter_map(|package| {
-        package.get("source")?;
-        let name = format!(
-            "{}-{}",
-            package.get("name")?.as_str()?,
-            package.get("version")?.as_str()?
-        );
-        is_plain(&name).then_some(name)
-    });
-    let library = |name: String| {
-        let folder = registries
-            .iter()
-            .map(|registry| registry.join(&name))
-            .find(|folder| folder.is_dir())?;
-        let parts = Vec::new();
-        Some(Library { name, folder, parts })
+    let library = |package: &toml::Value| {
+        let text = |key: &str| package.get(key).and_then(toml::Value::as_str);
+        // Without a source, it is a package of the project itself.
+        let source = text("source")?;
+        let name = format!("{}-{}", text("name")?, text("version")?);
+        let is_of_registry = source.starts_with("registry+") || source.starts_with("sparse+");
+        let mut folders = registries.iter().map(|registry| registry.join(&name));
+        let folder = folders.find(|folder| is_of_registry && is_plain(&name) && folder.is_dir());
+        Some(folder.map(|folder| Library {
+            name,
+            folder,
+            parts: Vec::new(),
+        }))
     };
-    named.filter_map(library).collect()
+    packages.filter_map(library).collect()
 }
 
-fn of_go(root: &Path) -> Vec<Library> {
-    let modules = home("GOMODCACHE", "go/pkg/mod");
-    let (Some(text), Some(modules)) = (read(&root.join("go.mod")), modules) else {
+/// Returns the modules that `go.mod` requires, with their replacements.
+fn of_go(root: &Path) -> Vec<Option<Library>> {
+    let (Some(text), Some(modules)) = (read(&root.join("go.mod")), home("GOMODCACHE", "go/pkg/mod")) else {
         return Vec::new();
     };
-    let library = |line: &str| {
-        let line = line.split("//").next()?.trim().trim_start_matches("require ");
-        let (module, version) = line.split_once(' ').filter(|(_, version)| version.starts_with('v'))?;
-        if !module.split('/').chain([version]).all(is_plain) {
-            return None;
-        }
-        // Capitals are escaped, because file systems may ignore case.
-        let escape = |c: char| {
-            if c.is_ascii_uppercase() {
-                format!("!{}", c.to_ascii_lowercase())
-            } else {
-                c.to_string()
+    let (mut block, mut required, mut replaced) = (String::new(), Vec::new(), BTreeMap::new());
+    for line in text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default().trim())
+    {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (directive, words) = match (block.as_str(), words.as_slice()) {
+            (_, [")"]) => {
+                block.clear();
+                continue;
             }
+            ("", [directive, "("]) => {
+                block = (*directive).to_owned();
+                continue;
+            }
+            ("", [directive, words @ ..]) => (*directive, words),
+            (directive, words) => (directive, words),
+        };
+        match (directive, words) {
+            ("require", [module, version]) => required.push((*module, *version)),
+            ("replace", [module, "=>", other, version] | [module, _, "=>", other, version]) => {
+                replaced.insert(*module, (*other, *version));
+            }
+            // A folder. If it is in the repository, it is searched anyway.
+            ("replace", [module, "=>", ..] | [module, _, "=>", ..]) => {
+                replaced.insert(*module, ("", ""));
+            }
+            _ => {}
+        }
+    }
+    let library = |(module, version): (&str, &str)| {
+        let (module, version) = replaced.get(module).copied().unwrap_or((module, version));
+        // Capitals are escaped, because file systems may ignore case.
+        let escape = |c: char| match c {
+            'A'..='Z' => format!("!{}", c.to_ascii_lowercase()),
+            c => c.to_string(),
         };
         let folder = modules.join(format!("{}@{version}", module.chars().map(escape).collect::<String>()));
-        let name = format!("{}-{version}", module.replace('/', "_"));
-        let parts = Vec::new();
-        Some(Library { name, folder, parts })
+        let is_known = module.split('/').chain([version]).all(is_plain) && folder.is_dir();
+        is_known.then(|| Library {
+            name: format!("{}-{version}", module.replace('/', "_")),
+            folder,
+            parts: Vec::new(),
+        })
     };
-    text.lines().filter_map(library).collect()
+    required.into_iter().map(library).collect()
 }
 
-fn of_npm(root: &Path) -> Vec<Library> {
-    let modules = root.join("node_modules");
-    let names = |folder: &Path| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| is_plain(name)).collect::<Vec<_>>()
+/// Returns the packages in `node_modules`.
+fn of_npm(root: &Path) -> Vec<Option<Library>> {
+    let Some(modules) = inside(root, &root.join("node_modules")) else {
+        return Vec::new();
     };
     let (scopes, plain): (Vec<String>, Vec<String>) =
         names(&modules).into_iter().partition(|name| name.starts_with('@'));
@@ -218,49 +284,47 @@ fn of_npm(root: &Path) -> Vec<Library> {
         below.map(|name| format!("{scope}/{name}")).collect::<Vec<_>>()
     });
     let library = |name: String| {
-        // pnpm links packages to its own folder there. A link out of it is not a package that was installed.
-        let folder = fs::canonicalize(modules.join(&name)).ok()?;
-        let is_inside = fs::canonicalize(&modules).is_ok_and(|modules| folder.starts_with(modules));
-        let manifest = read(&folder.join("package.json")).filter(|_| is_inside)?;
+        // pnpm links packages to its own folder there.
+        let folder = inside(&modules, &modules.join(&name))?;
+        let manifest = read(&folder.join("package.json"))?;
         let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
         let version = manifest["version"].as_str().filter(|version| is_plain(version))?;
-        let name = format!("{}-{version}", name.replace('/', "_"));
-        let parts = Vec::new();
-        Some(Library { name, folder, parts })
+        Some(Library {
+            name: format!("{}-{version}", name.replace('/', "_")),
+            folder,
+            parts: Vec::new(),
+        })
     };
-    plain.into_iter().chain(scoped).filter_map(library).collect()
+    plain.into_iter().chain(scoped).map(library).collect()
 }
 
-fn of_python(root: &Path) -> Vec<Library> {
-    let environments = [".venv", "venv"].iter().map(|name| root.join(name).join("lib"));
-    let pythons = environments
-        .filter_map(|lib| fs::read_dir(lib).ok())
-        .flatten()
-        .flatten();
-    let packages = pythons.map(|python| python.path().join("site-packages"));
-    let infos = packages
-        .filter_map(|packages| fs::read_dir(packages).ok())
-        .flatten()
-        .flatten();
-    let library = |info: fs::DirEntry| {
-        let folder = info.path().parent()?.to_owned();
-        let name = info
-            .file_name()
-            .into_string()
-            .ok()?
-            .strip_suffix(".dist-info")?
-            .to_owned();
-        let record = read_small_file(&info.path().join("RECORD")).ok().flatten()?;
-        let record = String::from_utf8_lossy(&record);
-        let tops = record
-            .lines()
-            .filter_map(|line| line.split([',', '/']).next())
-            .filter(|top| is_plain(top));
-        let tops = tops.filter(|top| !top.ends_with(".dist-info"));
-        let mut parts: Vec<PathBuf> = tops.map(PathBuf::from).collect();
-        parts.sort_unstable();
-        parts.dedup();
-        (is_plain(&name) && !parts.is_empty()).then_some(Library { name, folder, parts })
-    };
-    infos.filter_map(library).collect()
+/// Returns the packages in the virtual environments of the project.
+fn of_python(root: &Path) -> Vec<Option<Library>> {
+    let mut found = Vec::new();
+    for lib in [".venv", "venv"].map(|name| root.join(name).join("lib")) {
+        for python in names(&lib) {
+            let Some(packages) = inside(root, &lib.join(python).join("site-packages")) else {
+                continue;
+            };
+            let infos = names(&packages).into_iter().filter(|name| name.ends_with(".dist-info"));
+            found.extend(infos.map(|info| of_wheel(&packages, &info)));
+        }
+    }
+    found
+}
+
+/// Returns the package whose files the `RECORD` in a folder `NAME-VERSION.dist-info` lists.
+fn of_wheel(packages: &Path, info: &str) -> Option<Library> {
+    let record = read_small_file(&packages.join(info).join("RECORD")).ok().flatten()?;
+    let record = String::from_utf8_lossy(&record);
+    let tops = record.lines().filter_map(|line| line.split([',', '/']).next());
+    let tops = tops.filter(|top| is_plain(top) && !top.ends_with(".dist-info"));
+    let mut parts: Vec<PathBuf> = tops.map(PathBuf::from).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    (!parts.is_empty()).then(|| Library {
+        name: info.trim_end_matches(".dist-info").to_owned(),
+        folder: packages.to_owned(),
+        parts,
+    })
 }

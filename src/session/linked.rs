@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result};
@@ -18,6 +19,9 @@ const MAX_FILES: u32 = 5_000_000;
 pub(crate) trait Opens {
     /// Opens the repository in a folder.
     fn open(&self, folder: &Path) -> Result<Arc<Session>>;
+
+    /// Returns true if the repository in a folder, which need not exist yet, may be opened.
+    fn may_open(&self, folder: &Path) -> bool;
 }
 
 /// Opens any repository, as a command may.
@@ -27,6 +31,10 @@ impl Opens for OpensAny {
     fn open(&self, folder: &Path) -> Result<Arc<Session>> {
         let workspace = Workspace::open_linked(folder)?;
         Ok(Arc::new(Session::for_command(workspace)))
+    }
+
+    fn may_open(&self, _: &Path) -> bool {
+        true
     }
 }
 
@@ -43,6 +51,8 @@ struct Part {
     link: Link,
     session: Arc<Session>,
     seen: Arc<SeenView>,
+    /// The age of the view, if it is not current.
+    old: Option<Duration>,
 }
 
 impl Session {
@@ -58,10 +68,14 @@ impl Session {
     ) -> Result<Arc<SeenView>> {
         let (mut parts, mut left_out) = (Vec::<Part>::new(), Vec::new());
         let mut n_files = seen.view.n_files();
-        for link in self.selected(names, &mut left_out)? {
+        for link in self.selected(names, opens, &mut left_out)? {
             let name = link.name.clone();
             match self.part(link, &seen.view, opens, request, call) {
-                Ok(part) if parts.iter().any(|other| other.is_same(&part)) => {}
+                Ok(part) if parts.iter().any(|other| other.is_same(&part)) => {
+                    let is_same = |other: &&Part| other.is_same(&part);
+                    let first = parts.iter().find(is_same).map_or("", |other| &other.link.name);
+                    left_out.push(format!("{name} is the same as {first}"));
+                }
                 Ok(part) if n_files.saturating_add(part.seen.view.n_files()) > MAX_FILES => {
                     left_out.push(format!("{name} is not searched: more than {MAX_FILES} files"));
                 }
@@ -73,25 +87,29 @@ impl Session {
                 Err(error) => left_out.push(format!("{name} is not searched: {error}")),
             }
         }
-        let is_building = |part: &Part| part.seen.building.is_some();
-        let building = parts.iter().filter(|part| is_building(part));
-        left_out.extend(building.map(|part| format!("{} is still being indexed", part.link.name)));
+        for part in &parts {
+            let name = &part.link.name;
+            if let Some(old) = part.old {
+                left_out.push(format!("{name} is as it was {:.0} s ago", old.as_secs_f64()));
+            } else if part.seen.building.is_some() {
+                left_out.push(format!("{name} is still being indexed"));
+            }
+        }
         let names: Vec<String> = parts.iter().map(|part| part.link.name.clone()).collect();
         let views = [&seen].into_iter().chain(parts.iter().map(|part| &part.seen));
         let views: Vec<Arc<SeenView>> = views.cloned().collect();
-        let mut held = self.joined.lock();
-        let is_held = |joined: &Joined| {
+        let is_held = |joined: &&Joined| {
             let mut both = joined.parts.iter().zip(&views);
             let is_same = (&joined.names, &joined.left_out) == (&names, &left_out);
             is_same && joined.parts.len() == views.len() && both.all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        if let Some(joined) = held.as_ref().filter(|joined| is_held(joined)) {
+        if let Some(joined) = self.joined.lock().as_ref().filter(is_held) {
             return Ok(Arc::clone(&joined.whole));
         }
         let others: Vec<Other<'_>> = parts.iter().map(Part::other).collect();
         let view = seen.view.joined(&others)?.with_incomplete(left_out.clone());
         let whole = Arc::new(seen.with_view(view));
-        *held = self.is_kept.then(|| Joined {
+        *self.joined.lock() = self.is_kept.then(|| Joined {
             parts: views,
             names,
             left_out,
@@ -107,19 +125,21 @@ impl Session {
         target: &'t str,
         opens: &dyn Opens,
     ) -> Result<Option<(Arc<Session>, &'t str, String)>> {
-        let Some((name, rest)) = target.split_once(':') else {
+        // `std::vec` is a name.
+        let Some((name, rest)) = target.split_once(':').filter(|(_, rest)| !rest.starts_with(':')) else {
             return Ok(None);
         };
-        let Some(link) = self.link(name)? else {
+        let Some(link) = self.link(name, opens)? else {
             return Ok(None);
         };
         let session = self.opened(&link, opens)?;
         let reference = link.reference.unwrap_or_else(|| "WORKTREE".to_owned());
-        Ok(Some((session, rest.trim_start_matches('/'), reference)))
+        let rest = rest.trim_start_matches('/');
+        Ok(Some((session, if rest.is_empty() { "." } else { rest }, reference)))
     }
 
     /// Returns the links with these names, and adds what they lack to `left_out`.
-    fn selected(&self, names: &[String], left_out: &mut Vec<String>) -> Result<Vec<Link>> {
+    fn selected(&self, names: &[String], opens: &dyn Opens, left_out: &mut Vec<String>) -> Result<Vec<Link>> {
         let links = &self.workspace.config.links;
         let is_libraries = |name: &String| name == LIBRARIES && links.get(name).is_none();
         let (libraries, names): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_libraries);
@@ -134,7 +154,7 @@ impl Session {
             OpError::not_found(format!("no linked repository or scope is called {name:?}"), hint)
         })?;
         if !libraries.is_empty() {
-            match self.workspace.libraries() {
+            match self.workspace.libraries(opens) {
                 Ok((link, too_large)) => {
                     selected.push(link);
                     left_out.extend(too_large);
@@ -146,9 +166,9 @@ impl Session {
     }
 
     /// Returns the link with this name.
-    fn link(&self, name: &str) -> Result<Option<Link>> {
+    fn link(&self, name: &str, opens: &dyn Opens) -> Result<Option<Link>> {
         match self.workspace.config.links.get(name) {
-            None if name == LIBRARIES => Ok(Some(self.workspace.libraries()?.0)),
+            None if name == LIBRARIES => Ok(Some(self.workspace.libraries(opens)?.0)),
             link => Ok(link),
         }
     }
@@ -190,7 +210,7 @@ impl Session {
         let session = self.opened(&link, opens)?;
         let reference = link.reference.as_deref().unwrap_or("WORKTREE");
         let files = &[];
-        let (seen, _) = session.view(
+        let (seen, old) = session.view(
             ViewRequest {
                 reference,
                 files,
@@ -198,7 +218,12 @@ impl Session {
             },
             call,
         )?;
-        Ok(Part { link, session, seen })
+        Ok(Part {
+            link,
+            session,
+            seen,
+            old,
+        })
     }
 }
 
@@ -211,9 +236,12 @@ impl Part {
         }
     }
 
-    /// Returns true if both are the same revision of one repository.
+    /// Returns true if both are the same revision of one repository, or the files in one worktree.
     fn is_same(&self, other: &Self) -> bool {
-        let dir = |part: &Self| part.session.workspace.repository.common_dir().to_owned();
-        dir(self) == dir(other) && self.link.reference == other.link.reference
+        let place = |part: &Self| match part.link.reference {
+            Some(_) => part.session.workspace.repository.common_dir().to_owned(),
+            None => part.session.workspace.repository.place().to_owned(),
+        };
+        self.link.reference == other.link.reference && place(self) == place(other)
     }
 }

@@ -219,7 +219,11 @@ fn links_that_cannot_be_used_make_an_answer_incomplete() {
         .json();
     assert_eq!(found["results"][0]["path"], "long:/long.py", "{found}");
     let reasons = found["incomplete_because"].to_string();
-    for part in ["away is not searched", "itself is not searched"] {
+    for part in [
+        "away is not searched",
+        "itself is not searched",
+        "shapes is the same as again",
+    ] {
         assert!(reasons.contains(part), "{reasons}");
     }
     let names: Vec<&Value> = found["linked"]
@@ -643,21 +647,128 @@ fn libraries_are_searched_in_the_installed_version() {
         .text();
     assert_eq!(read, "export function areaOfTriangle() {}\n");
 
+    // What is not here is counted each time: a crate and a link out of the project.
+    for _ in 0..2 {
+        let found = at_home(&repo, home.path(), &["grep", "area_of", "--linked=lib", "--json"])
+            .expect(0)
+            .json();
+        assert_eq!(
+            found["incomplete_because"],
+            json!(["2 of 6 libraries are not on this machine"]),
+            "{found}"
+        );
+    }
+
     // Another project with the same libraries adds nothing.
+    let store = home.path().join(".cache/codescout/libs.git");
     let n_blobs = || {
+        let of_project = std::fs::read_dir(store.join("refs/heads"))
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
+        let reference = std::fs::read_dir(of_project.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        let reference = reference.strip_prefix(&store).unwrap().to_owned();
         let status = at_home(
             &repo,
             home.path(),
-            &[
-                "status",
-                "--json",
-                "--repo",
-                text(&home.path().join(".cache/codescout/libs.git")),
-            ],
+            &["status", "--json", "--ref", text(&reference), "--repo", text(&store)],
         );
-        status.json()["blobs"].clone()
+        status.expect(0).json()["blobs"].as_u64().unwrap()
     };
     let before = n_blobs();
+    assert!(before > 4, "{before}");
     at_home(&project(), home.path(), &["symbol", "area_of_shape", "--linked=lib"]).expect(0);
     assert_eq!(n_blobs(), before);
+
+    // Committed links do not lead to the packages of another project.
+    let thief = TestRepo::empty();
+    thief.symlink(repo.path("node_modules"), "node_modules");
+    thief.symlink(repo.path(".venv"), ".venv");
+    thief.commit("links");
+    let refused = at_home(&thief, home.path(), &["grep", "areaOfTriangle", "--linked=lib"]);
+    assert!(refused.code != 0 && refused.stdout.is_empty(), "{}", refused.text());
+}
+
+#[test]
+fn two_worktrees_of_one_repository_are_both_searched() {
+    let (library, program) = pair();
+    let other = library.worktree("other");
+    other.write("src/shapes/only_there.py", "def only_there(): pass\n");
+    link(&program, "tree", text(other.root()));
+    let found = call(&program, &["grep", "only_there", "--linked", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(found["results"][0]["path"], "tree:/src/shapes/only_there.py", "{found}");
+    assert_eq!(found["complete"], true, "{found}");
+}
+
+#[test]
+fn options_that_do_not_reach_linked_repositories_are_refused() {
+    let (_library, program) = pair();
+    for option in ["--in=commits", "--in=diffs", "--all-history", "--refs=HEAD"] {
+        for selection in ["--linked", "--package=shapes"] {
+            let refused = call(&program, &["search", "area", option, selection]).expect(2);
+            assert!(
+                refused.stderr.contains("cannot be used with"),
+                "{option} {selection}: {}",
+                refused.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn paths_of_linked_repositories_work_in_a_folder() {
+    let (_library, program) = pair();
+    let folder = program.path("app");
+    let call = |args: &[&str]| call_in(&folder, args, b"").expect(0).text();
+    let shown = call(&["grep", "shape.width", "--linked"]);
+    assert!(shown.starts_with("shapes:/src/shapes/area.py:3"), "{shown}");
+    for path in ["shapes:/src/**", "shapes:src", "shapes:src/shapes/area.py"] {
+        let shown = call(&["grep", "shape.width", "--linked", "-p", path]);
+        assert!(shown.starts_with("shapes:/src/shapes/area.py:3"), "{path}: {shown}");
+    }
+    assert!(call(&["outline", "--linked", "shapes:src/shapes/area.py"]).contains("area"));
+    assert!(call(&["graph", "callers", "shapes:src/shapes/area.py#area", "--linked"]).contains("main.py:4"));
+}
+
+#[test]
+fn packages_of_one_name_are_told_apart() {
+    let manifest = |name: &str, needs: &str| format!("[package]\nname = \"{name}\"\n[dependencies]\n{needs}\n");
+    let library = TestRepo::empty();
+    library.write("app/Cargo.toml", manifest("lib-app", "utils = \"1\""));
+    library.write("utils/Cargo.toml", manifest("utils", ""));
+    library.write("utils/src/lib.rs", "pub fn f_there() {}\n");
+    library.commit("first");
+    let own = TestRepo::empty();
+    own.write("app/Cargo.toml", manifest("app", "utils = \"1\""));
+    own.write("zz/Cargo.toml", manifest("utils", ""));
+    own.write("zz/src/lib.rs", "pub fn f_here() {}\n");
+    own.commit("first");
+    link(&own, "aa", text(library.root()));
+    for (package, path) in [("app+deps", "zz/src/lib.rs"), ("lib-app+deps", "aa:/utils/src/lib.rs")] {
+        let found = call(&own, &["grep", "f_", "--linked", "--package", package, "--json"])
+            .expect(0)
+            .json();
+        let paths: Vec<&Value> = found["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| &row["path"])
+            .collect();
+        assert_eq!(paths, [path], "{found}");
+    }
+    own.write("zz/Cargo.toml", "<<<<<<< HEAD\n");
+    let broken = call(&own, &["grep", "f_", "--package", "app+deps", "--json"]).json();
+    assert_eq!(
+        broken["incomplete_because"],
+        json!(["cannot read zz/Cargo.toml"]),
+        "{broken}"
+    );
 }

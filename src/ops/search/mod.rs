@@ -333,6 +333,7 @@ impl Search {
         let regex = mode.clone().filter(|_| self.is_regex());
         let past = self.all_history.then(|| "all_history".to_owned());
         let pack = is_pack.then(|| "pack".to_owned());
+        let FileSelection { packages, linked, .. } = &self.selection;
         let kind = has_kind.then(|| "kind".to_owned());
         let refusals = [
             (is_pack, "pack", [&inside, &regex, &several, &past]),
@@ -344,6 +345,8 @@ impl Search {
             (self.all_history, "all_history", [&inside, &mode, &several, &kind]),
             (!self.refs.is_empty(), "refs", [&inside, &regex, &kind, &None]),
             (has_kind, "kind", [&inside, &regex, &None, &None]),
+            (!linked.is_empty(), "repos", [&inside, &several, &past, &None]),
+            (!packages.is_empty(), "package", [&inside, &several, &past, &None]),
             (self.explain, "explain", [&inside, &regex, &pack, &None]),
         ];
         for (is_given, name, others) in refusals {
