@@ -69,11 +69,11 @@ enum State {
 }
 
 impl Pager {
-    /// Returns the pager that the environment names; `None` for none, and if it cannot be found. Programs of `checkout` do
+    /// Returns the pager that the environment names; `None` for none, and if it cannot be found. Programs in `roots` do
     /// not count.
-    pub(super) fn new(variables: &TerminalVariables, size: Size, checkout: Option<&Path>) -> Option<Self> {
+    pub(super) fn new(variables: &TerminalVariables, size: Size, roots: &[&Path]) -> Option<Self> {
         let name = named(variables)?;
-        let mut command = command(name, checkout.as_slice())
+        let mut command = command(name, roots)
             .inspect_err(|error| tracing::debug!(%error, "cannot run the pager"))
             .ok()?;
         if variables.less.is_none() {

@@ -60,12 +60,12 @@ impl Output {
     }
 
     /// Adapts the output to the terminal, if standard output is one: its width, links, and a pager up to the next
-    /// [`Self::flush`]. The pager is no program of `checkout`.
-    pub(super) fn adapt(&mut self, variables: &TerminalVariables, has_pager: bool, checkout: Option<&Path>) {
+    /// [`Self::flush`]. The pager is no program in the folders `roots`.
+    pub(super) fn adapt(&mut self, variables: &TerminalVariables, has_pager: bool, roots: &[&Path]) {
         let Some(size) = Size::of_stdout().filter(|_| self.is_terminal() && !self.json) else {
             return;
         };
-        self.pager = has_pager.then(|| Pager::new(variables, size, checkout)).flatten();
+        self.pager = has_pager.then(|| Pager::new(variables, size, roots)).flatten();
         let cuts_lines = self.pager.as_ref().is_none_or(|pager| !pager.scrolls_sideways());
         self.columns = cuts_lines.then_some(size.columns);
         self.has_links = self.has_color && links::are_opened(variables);

@@ -77,7 +77,7 @@ impl Links {
 
     fn unknown(&self, name: &str) -> UnknownLink {
         let all = || self.linked.keys().chain(self.scopes.keys()).map(String::as_str);
-        let near: Vec<String> = nearest(name, all()).into_iter().map(Into::into).collect();
+        let near = nearest(name, all());
         let near = if near.is_empty() {
             all().map(str::to_owned).collect()
         } else {

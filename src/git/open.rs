@@ -1,7 +1,7 @@
 //! Discovers and opens repositories.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bstr::{BString, ByteSlice};
 
@@ -34,6 +34,8 @@ pub(super) struct Places {
     pub(super) large_objects: LargeObjects,
     pub(super) is_partial: bool,
     includes: Includes,
+    /// The linked worktrees, once they are needed.
+    linked: OnceLock<Vec<PathBuf>>,
 }
 
 /// Selects if files that the configuration includes are read.
@@ -289,6 +291,7 @@ impl Repository {
             large_objects: LargeObjects::default(),
             is_partial: format.is_partial,
             includes,
+            linked: OnceLock::new(),
         };
         Ok(Self {
             shared,
@@ -331,12 +334,16 @@ impl Repository {
         &self.places.common_dir
     }
 
-    /// Returns the folders of the repository: its worktree, the main one, and those of git. No program in them is run.
+    /// Returns the folders of the repository: its worktrees, that of the repository whose submodule it is, and those of
+    /// git. No program in them is run.
     pub fn folders(&self) -> Vec<&Path> {
         let (git_dir, common) = (self.git_dir(), self.common_dir());
-        let main = common.file_name().filter(|name| *name == ".git").and(common.parent());
-        let folders = [self.work_dir(), main, Some(git_dir), Some(common)];
-        folders.into_iter().flatten().collect()
+        // The git directory of a submodule is in that of the repository around it.
+        let around = common.ancestors().filter(|folder| folder.ends_with(".git"));
+        let around = around.filter_map(Path::parent);
+        let linked = self.places.linked.get_or_init(|| self.linked_work_trees());
+        let own = [self.work_dir(), Some(git_dir), Some(common)].into_iter().flatten();
+        own.chain(around).chain(linked.iter().map(PathBuf::as_path)).collect()
     }
 
     /// Returns the root of the main worktree. Returns `None` if the main repository is bare or the directory no longer

@@ -290,7 +290,7 @@ impl Scripts {
         };
         let nearest = self.packages.iter().find(is_above)?;
         let words = nearest.name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words.filter(|word| !word.is_empty()).last().map(str::to_owned)
+        words.filter(|word| !word.is_empty()).next_back().map(str::to_owned)
     }
 
     /// Returns the package that a module belongs to. Of several with its name, one that contains the importing file.

@@ -587,7 +587,7 @@ fn ends_form(target: &Target, facts: &ReviewFacts) -> Markup {
         form action=(target.page("review")) {
             label { "from " input name="from" value=(visible(&facts.from.reference)); }
             label { " to " input name="to" value=(visible(&facts.to.reference)); }
-            label { " path " input name="path" value=[target.parameter("path")]; }
+            label { " path " input name="path" value=[target.parameter("path").map(visible)]; }
             " " button { "Review" }
         }
     }
