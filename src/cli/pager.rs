@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn what_fits_on_the_screen_is_printed() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("false")), SIZE, None).unwrap();
+        let mut pager = Pager::new(&variables(Some("false")), SIZE, &[]).unwrap();
         for text in ["a\n", "b", "b", "\n", "cccccccccc\n"] {
             pager.put(text, &mut terminal).unwrap();
         }
@@ -263,14 +263,14 @@ mod tests {
     #[test]
     fn a_pager_is_on_the_path_or_has_an_absolute_one() {
         for name in ["no-such-pager-here", "./pager", "bin/pager"] {
-            assert!(Pager::new(&variables(Some(name)), SIZE, None).is_none(), "{name}");
+            assert!(Pager::new(&variables(Some(name)), SIZE, &[]).is_none(), "{name}");
         }
     }
 
     #[test]
     fn without_the_program_all_is_printed() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("/no-such-pager-here")), SIZE, None).unwrap();
+        let mut pager = Pager::new(&variables(Some("/no-such-pager-here")), SIZE, &[]).unwrap();
         for _ in 0..5 {
             pager.put("a\n", &mut terminal).unwrap();
         }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_pager_that_the_shell_does_not_find_is_an_error() {
-        let mut pager = Pager::new(&variables(Some("'no-such-pager-here' | cat; exit 127")), SIZE, None).unwrap();
+        let mut pager = Pager::new(&variables(Some("'no-such-pager-here' | cat; exit 127")), SIZE, &[]).unwrap();
         for _ in 0..5 {
             pager.put("a\n", &mut io::sink()).unwrap();
         }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_pager_that_ends_early_breaks_the_pipe() {
         let mut terminal = Vec::new();
-        let mut pager = Pager::new(&variables(Some("true")), SIZE, None).unwrap();
+        let mut pager = Pager::new(&variables(Some("true")), SIZE, &[]).unwrap();
         let row = "a\n".repeat(1 << 12);
         let ended = (0..1 << 10).try_for_each(|_| pager.put(&row, &mut terminal));
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
