@@ -289,8 +289,8 @@ impl Scripts {
             below.is_some_and(|below| package.folder.is_empty() || below.is_empty() || below.starts_with('/'))
         };
         let nearest = self.packages.iter().find(is_above)?;
-        let words = nearest.name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words.filter(|word| !word.is_empty()).next_back().map(str::to_owned)
+        let mut words = nearest.name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.rfind(|word| !word.is_empty()).map(str::to_owned)
     }
 
     /// Returns the package that a module belongs to. Of several with its name, one that contains the importing file.

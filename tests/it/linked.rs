@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in, command};
 use crate::mcp::Client;
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 fn call(repo: &TestRepo, args: &[&str]) -> Called {
     call_in(repo.root(), args, b"")
@@ -484,7 +484,7 @@ fn impact_is_counted_by_package() {
 
 /// Runs the program with another home folder.
 fn at_home(repo: &TestRepo, home: &Path, args: &[&str]) -> Called {
-    let output = command(repo.root(), args).env("HOME", home).output().unwrap();
+    let output = command(repo.root(), args).env("HOME", home).output_in_time().unwrap();
     Called {
         code: output.status.code().unwrap(),
         stdout: output.stdout,
