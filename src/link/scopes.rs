@@ -637,7 +637,9 @@ impl Linker<'_> {
                 if !found.is_empty() {
                     return Some(found);
                 }
-            } else if let Some(found) = self.taken_of_type(facts, &import.module, name, import.range.start, depth) {
+            } else if facts.family != Family::Python
+                && let Some(found) = self.taken_of_type(facts, &import.module, name, import.range.start, depth)
+            {
                 return Some(found);
             }
         }

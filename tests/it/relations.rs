@@ -1,9 +1,11 @@
 //! Tests the relations that `symbol`, `outline` and `search` show.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::cli::call_in;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, assert_within};
 
 /// Creates a project in which two types have a method `run`.
 fn project() -> TestRepo {
@@ -314,4 +316,16 @@ fn the_function_main_is_meant_before_its_package() {
     );
     let callees = text(&repo, &["graph", "callees", "main.go#main"]);
     assert!(callees.contains("main.go:6 scope call → helper"), "{callees}");
+}
+
+#[test]
+fn names_that_no_star_import_has_are_soon_known() {
+    let repo = TestRepo::empty();
+    let stars: String = (0..500).map(|n| format!("from m{n} import *\n")).collect();
+    let names: String = (0..500).map(|n| format!("x{n}()\n")).collect();
+    repo.write("b.py", stars + &names);
+    repo.commit("start");
+    let started = Instant::now();
+    call_in(repo.root(), &["graph", "hubs"], b"").expect(1);
+    assert_within(Duration::from_secs(20), started, "hubs of a file with many stars");
 }
