@@ -49,9 +49,8 @@ use self::args::{Args, Command, Global, PageArgs, Paged};
 use self::render::Output;
 use crate::artifact::{WORKER, serve_extractor, use_workers};
 use crate::config::{Environment, Overrides};
-use crate::git::Repository;
 use crate::model::ErrorKind;
-use crate::program::{checkout_around, this_program};
+use crate::program::this_program;
 use crate::session::{OpError, Result, Workspace, is_address, mirror_of};
 use crate::sidecar::failpoint;
 
@@ -102,13 +101,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut output = Output::new(args.global.color(), args.global.json, args.global.quiet);
     if args.command.is_paged() {
-        let (repository, around) = (
-            Repository::discover(&args.global.repo).ok(),
-            checkout_around(&args.global.repo),
-        );
-        let mut roots = repository.as_ref().map(Repository::folders).unwrap_or_default();
-        roots.extend(around.as_deref());
-        output.adapt(&Environment::read().terminal, !args.global.no_pager, &roots);
+        output.adapt(&Environment::read().terminal, !args.global.no_pager, &args.global.repo);
     }
     start_logging(&args.global);
     signals::catch();

@@ -10,8 +10,10 @@ use super::input::read_line;
 use super::links;
 use super::pager::{Pager, Size};
 use crate::config::TerminalVariables;
+use crate::git::Repository;
 use crate::model::unprintable::{is_unprintable, json};
 use crate::model::without_middles;
+use crate::program::checkout_around;
 use crate::session::{ErrorOut, OpError};
 
 /// Style of headings and names.
@@ -60,12 +62,17 @@ impl Output {
     }
 
     /// Adapts the output to the terminal, if standard output is one: its width, links, and a pager up to the next
-    /// [`Self::flush`]. The pager is no program in the folders `roots`.
-    pub(super) fn adapt(&mut self, variables: &TerminalVariables, has_pager: bool, roots: &[&Path]) {
+    /// [`Self::flush`]. The pager is no program of the repository at `repo`.
+    pub(super) fn adapt(&mut self, variables: &TerminalVariables, has_pager: bool, repo: &Path) {
         let Some(size) = Size::of_stdout().filter(|_| self.is_terminal() && !self.json) else {
             return;
         };
-        self.pager = has_pager.then(|| Pager::new(variables, size, roots)).flatten();
+        if has_pager {
+            let (repository, around) = (Repository::discover(repo).ok(), checkout_around(repo));
+            let mut roots = repository.as_ref().map(Repository::folders).unwrap_or_default();
+            roots.extend(around.as_deref());
+            self.pager = Pager::new(variables, size, &roots);
+        }
         let cuts_lines = self.pager.as_ref().is_none_or(|pager| !pager.scrolls_sideways());
         self.columns = cuts_lines.then_some(size.columns);
         self.has_links = self.has_color && links::are_opened(variables);

@@ -70,6 +70,14 @@ impl Links {
         self.linked.get(name).map(|(place, _)| Link::new(name, place))
     }
 
+    /// Splits a target such as `sdk:src/lib.rs` into the name of a linked repository, or of the libraries, and the target
+    /// in it. `std::vec` is a name.
+    pub fn split<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
+        let (name, rest) = target.split_once(':').filter(|(_, rest)| !rest.starts_with(':'))?;
+        let is_linked = name == LIBRARIES || self.linked.contains_key(name);
+        is_linked.then(|| (name, rest.trim_start_matches('/')))
+    }
+
     /// Returns true if nothing is linked.
     pub fn is_empty(&self) -> bool {
         self.linked.is_empty()

@@ -18,22 +18,24 @@ use crate::model::{ErrorKind, Explain, Explanation};
 
 /// The allowed transports. Others, such as `ext`, can run a program that the address names.
 const TRANSPORTS: [&str; 4] = ["file", "https", "http", "ssh"];
-/// Settings for git: fetch single objects, verify them, do not load large ones into memory, and start no background
-/// tasks. Received packs are not unpacked, so they take no more space than the server sent. git gives up on a server
-/// that sends nothing for a minute.
-const SETTINGS: [&str; 12] = [
-    "protocol.version=2",
+/// Settings for git: fetch single objects, verify them, and do not load large ones into memory. Received packs are not
+/// unpacked, so they take no more space than the server sent.
+const SETTINGS: [&str; 7] = [
     "fetch.fsckObjects=true",
     "fetch.negotiationAlgorithm=noop",
     "fetch.unpackLimit=1",
     "core.bigFileThreshold=1m",
     "core.packedGitWindowSize=32m",
     "core.packedGitLimit=256m",
+    "push.recurseSubmodules=no",
+];
+/// Settings for every transfer: start no background tasks, and give up on a server that sends nothing for a minute.
+const TRANSFER_SETTINGS: [&str; 5] = [
+    "protocol.version=2",
     "http.lowSpeedLimit=1",
     "http.lowSpeedTime=60",
     "gc.auto=0",
     "maintenance.auto=false",
-    "push.recurseSubmodules=no",
 ];
 /// Option for a push to a local repository. Prevents commands that its owner configured from running.
 const NO_COMMANDS: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false \
@@ -391,6 +393,9 @@ pub(super) fn transferring(folder: &Path, roots: &[&Path]) -> Result<Command, Co
     let mut command = networked(folder, roots)?;
     for transport in TRANSPORTS {
         command.arg("-c").arg(format!("protocol.{transport}.allow=always"));
+    }
+    for setting in TRANSFER_SETTINGS {
+        command.args(["-c", setting]);
     }
     Ok(command)
 }

@@ -8,15 +8,6 @@ use super::bounded::Bounds;
 use super::exchange::{ExchangeError, is_allowed, outcome, transferring, without_password};
 use crate::program::checkout_around;
 
-/// Settings for git: do not follow a server to another host, and start no background tasks.
-const SETTINGS: [&str; 6] = [
-    "protocol.version=2",
-    "http.followRedirects=false",
-    "http.lowSpeedLimit=1",
-    "http.lowSpeedTime=60",
-    "gc.auto=0",
-    "maintenance.auto=false",
-];
 /// Every branch and tag.
 const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
 
@@ -76,9 +67,8 @@ fn git_in(folder: &Path) -> Result<Command, ExchangeError> {
     let around = checkout_around(Path::new("."));
     let roots: Vec<&Path> = around.iter().map(PathBuf::as_path).collect();
     let mut command = transferring(folder, &roots)?;
-    for setting in SETTINGS {
-        command.args(["-c", setting]);
-    }
+    // A server must not lead to another host.
+    command.args(["-c", "http.followRedirects=false"]);
     Ok(command)
 }
 

@@ -10,9 +10,8 @@ use gix::objs::{Commit, Tree};
 
 use super::cause::Cause;
 use super::command::{CommandError, git};
-use super::object_id::from_gix;
 use super::open::{OpenError, Repository};
-use crate::model::{CommitId, RepoPath, explain_by};
+use crate::model::{RepoPath, explain_by};
 
 /// An error from storing files.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +74,7 @@ impl FileStore {
     }
 
     /// Stores the added files as a commit, to which the ref `name` then points.
-    pub fn commit(mut self, name: &str) -> Result<CommitId, StoreError> {
+    pub fn commit(mut self, name: &str) -> Result<(), StoreError> {
         let mut root = self.local.object_hash().empty_tree();
         // The last folder in this order contains no other folder that is left.
         while let Some((folder, mut entries)) = self.folders.pop_last() {
@@ -109,7 +108,7 @@ impl FileStore {
             .map_err(|error| StoreError::Write(error.into()))?
             .detach();
         git(&self.repository, "update-ref", &[name, &id.to_string()])?;
-        Ok(CommitId(from_gix(&id)))
+        Ok(())
     }
 
     fn put(&mut self, path: &[u8], kind: EntryKind, oid: gix::ObjectId) {

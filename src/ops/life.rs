@@ -33,7 +33,7 @@ pub(crate) struct FileLife {
 }
 
 impl FileLife {
-    /// Returns how much of a file is read anew with its changes.
+    /// Returns how much of a file is read again with its changes.
     pub(crate) fn heat(&self) -> u64 {
         self.n_lines * self.n_changes as u64
     }

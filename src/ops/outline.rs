@@ -14,7 +14,7 @@ use crate::model::count::{count, plural};
 use crate::model::{Hint, RepoPath, quoted, without_placeholders};
 use crate::query::{
     FileFilter, FileHeadings, FileImports, FileSymbols, FoundDefinition, LikelyQuery, Package, Share, Summary,
-    TreeNode, files_below, headings_of, imports_of, kind_name, map, packages, summary, symbols_of, tree, unknown_path,
+    TreeNode, files_below, headings_of, imports_of, kind_name, map, summary, symbols_of, tree, unknown_path,
 };
 use crate::session::{Build, OpError, Result};
 use crate::snapshot::{FileId, View};
@@ -387,7 +387,7 @@ impl Outlined<'_> {
             OutlineView::Headings => self.headings(headings_of(&sources, files, depth)?),
             OutlineView::Imports => self.imports(imports_of(&sources, files)?),
             OutlineView::Packages => {
-                let (rows, broken) = self.packages(packages(&sources)?);
+                let (rows, broken) = self.packages(self.question.seen.packages(&sources)?);
                 more.broken = broken;
                 rows
             }
@@ -510,7 +510,7 @@ impl Outlined<'_> {
     }
 
     /// Returns a row for each package below the place, and the manifests that cannot be parsed.
-    fn packages(&self, (packages, broken): (Vec<Package>, Vec<String>)) -> (Vec<OutlineRow>, Vec<String>) {
+    fn packages(&self, (packages, broken): &(Vec<Package>, Vec<String>)) -> (Vec<OutlineRow>, Vec<String>) {
         let (place, folder) = (self.place, format!("{}/", self.place));
         let is_here = |path: &str| place.is_empty() || path == place || path.starts_with(&folder);
         let row = |package: &Package| {
@@ -528,7 +528,7 @@ impl Outlined<'_> {
         let here = packages.iter().filter(|package| is_here(&package.folder));
         (
             here.map(row).collect(),
-            broken.into_iter().filter(|path| is_here(path)).collect(),
+            broken.iter().filter(|path| is_here(path)).cloned().collect(),
         )
     }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
-use crate::config::LIBRARIES;
 use crate::model::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
 use crate::query::{SymbolQuery, parse_target};
 use crate::session::{Result, Workspace};
@@ -44,11 +43,10 @@ pub(crate) fn inside_here(workspace: &Workspace, target: &str) -> Option<String>
     (!is_there(workspace, &path)).then_some(path)
 }
 
-/// Returns a target that begins with the name of a linked repository as one in its folder. `std::vec` is a name.
+/// Returns a target that begins with the name of a linked repository as one in its folder.
 fn in_linked(workspace: &Workspace, target: &str) -> Option<String> {
-    let (name, rest) = target.split_once(':').filter(|(_, rest)| !rest.starts_with(':'))?;
-    let is_linked = name == LIBRARIES || workspace.config.links.get(name).is_some();
-    is_linked.then(|| linked_folder(name) + rest.trim_start_matches('/'))
+    let (name, rest) = workspace.config.links.split(target)?;
+    Some(linked_folder(name) + rest)
 }
 
 fn below_root<'t>(workspace: &Workspace, target: &'t str) -> Cow<'t, str> {

@@ -14,7 +14,7 @@ use super::provenance::ProvenanceOut;
 use crate::link::{Linker, Links};
 use crate::model::{Hint, RepoPath, typed};
 use crate::precise::FactsFile;
-use crate::query::{CursorKey, FileFilter, LikelyQuery, Source, Sources, likely, n_not_indexed, nearest, packages};
+use crate::query::{CursorKey, FileFilter, LikelyQuery, Package, Source, Sources, likely, n_not_indexed, nearest};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
@@ -133,9 +133,9 @@ impl<'a> Question<'a> {
             .collect();
         if !wanted.is_empty() {
             let sources = Sources::new(&seen.view, &ask.session.workspace.repository).until(ask.call.ctx.interrupt);
-            let (folders, broken) = selected_packages(&sources, &wanted)?;
-            filter = filter.in_packages(folders);
-            unreadable = broken;
+            let (packages, broken) = seen.packages(&sources)?;
+            filter = filter.in_packages(selected_packages(packages, &wanted)?);
+            unreadable = broken.clone();
         }
         let key = CursorKey::new(&seen.view, &ask.common.question);
         let cursor = ask.common.cursor.as_deref().filter(|_| about.has_cursor);
@@ -353,9 +353,8 @@ fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[&String]) -> Vec<String> {
 }
 
 /// Returns the folders of all packages, with true for those with a wanted name: `NAME`, or `NAME+deps` with the packages
-/// that it needs. Also returns the manifests that cannot be read.
-fn selected_packages(sources: &Sources<'_>, wanted: &[&str]) -> Result<(HashMap<String, bool>, Vec<String>)> {
-    let (packages, broken) = packages(sources)?;
+/// that it needs.
+fn selected_packages(packages: &[Package], wanted: &[&str]) -> Result<HashMap<String, bool>> {
     let mut selected = BTreeSet::new();
     for wanted in wanted {
         let (name, has_needed) = match wanted.strip_suffix("+deps") {
@@ -379,10 +378,10 @@ fn selected_packages(sources: &Sources<'_>, wanted: &[&str]) -> Result<(HashMap<
         }
     }
     let mut folders = HashMap::new();
-    for (number, package) in packages.into_iter().enumerate() {
-        *folders.entry(package.folder).or_default() |= selected.contains(&number);
+    for (number, package) in packages.iter().enumerate() {
+        *folders.entry(package.folder.clone()).or_default() |= selected.contains(&number);
     }
-    Ok((folders, broken))
+    Ok(folders)
 }
 
 /// Returns the provenance of an answer that does not depend on files; `None` outside a repository.

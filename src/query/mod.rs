@@ -82,7 +82,7 @@ pub use outline::{
     FileHeadings, FileImports, FileSymbols, OutlineError, RepositoryMap, Share, Summary, TreeNode, files_below,
     headings_of, imports_of, map, summary, symbols_of, tree,
 };
-pub use packages::{Package, ancestors, packages};
+pub use packages::{Package, ancestors, go_directives, packages};
 pub use path_role::is_test_path;
 pub use pattern::{Pattern, PatternError, PatternOptions};
 pub use pickaxe::{DiffHit, DiffSearch, DiffsOutcome};

@@ -422,31 +422,35 @@ fn pnpm(text: &str, _: &str, _: &str) -> Option<Manifest> {
     })
 }
 
+/// Returns the directives of a `go.mod` or `go.work` with their words; those of a block one by one.
+pub fn go_directives(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let (mut block, mut found) = (None, Vec::new());
+    for line in text.lines().map(|line| line.split("//").next().unwrap_or_default()) {
+        let words: Vec<&str> = line.split_whitespace().map(|word| word.trim_matches('"')).collect();
+        match (block, words.as_slice()) {
+            (_, []) => {}
+            (_, [")"]) => block = None,
+            (None, [directive, "("]) => block = Some(*directive),
+            (None, [directive, words @ ..]) => found.push((*directive, words.to_vec())),
+            (Some(directive), words) => found.push((directive, words.to_vec())),
+        }
+    }
+    found
+}
+
 fn go(text: &str, folder: &str, name: &str) -> Option<Manifest> {
-    let mut manifest = Manifest::default();
-    let (mut block, mut uses) = (String::new(), Vec::new());
-    for line in text
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default().trim())
-    {
-        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        match (block.as_str(), word, rest.trim()) {
-            (_, ")", _) => block.clear(),
-            ("", "module", module) => manifest.name = Some(module.trim_matches('"').to_owned()),
-            ("", word, "(") => block = word.to_owned(),
-            ("", "use", path) => uses.push(path.trim_matches('"').to_owned()),
-            ("use", path, _) => uses.push(path.trim_matches('"').to_owned()),
-            ("", "require", module) => {
-                let module = module.split_whitespace().next().unwrap_or_default();
-                manifest.needs.insert(Need::Name(module.to_owned()));
+    let (mut manifest, mut uses) = (Manifest::default(), Vec::new());
+    for (directive, words) in go_directives(text) {
+        match (directive, words.as_slice()) {
+            ("module", [module]) => manifest.name = Some((*module).to_owned()),
+            ("use", [path]) => uses.push((*path).to_owned()),
+            ("require", [module, _]) => {
+                manifest.needs.insert(Need::Name((*module).to_owned()));
             }
-            ("require", module, _) => {
-                manifest.needs.insert(Need::Name(module.to_owned()));
+            ("replace", [_, "=>", path] | [_, _, "=>", path]) => {
+                manifest.needs.insert(Need::Folder(join(folder, path)));
             }
             _ => {}
-        }
-        if let Some((_, path)) = line.split_once("=>").filter(|(_, path)| path.trim().starts_with('.')) {
-            manifest.needs.insert(Need::Folder(join(folder, path.trim())));
         }
     }
     manifest.members = (name == "go.work").then(|| Members {

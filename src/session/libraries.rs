@@ -4,7 +4,7 @@
 //! The store is a bare repository, so a version that several projects use is indexed once. A ref for each project names
 //! the commit with its libraries; each is in a folder `NAME-VERSION`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use super::workspace::Workspace;
 use crate::config::{Environment, LIBRARIES, Link};
 use crate::git::{FileStore, read_small_file};
 use crate::model::RepoPath;
+use crate::query::go_directives;
 use crate::sidecar::write_atomic;
 
 /// Limits on the files that are read: of each file, and of all files of a library and of a project.
@@ -60,26 +61,27 @@ impl Workspace {
         let id = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
         let of_project = format!("refs/heads/{}", id(&root.to_string_lossy()));
         let reference = format!("{of_project}/{}", id(&format!("{found:?}")));
-        let too_large = store.join(format!("too-large-{}", reference.replace('/', "-")));
+        let lacks = store.join(format!("lacks-{}", id(&root.to_string_lossy())));
         if !store.join(&reference).exists() {
             _ = fs::remove_dir_all(store.join(&of_project));
             let mut files = FileStore::open(&store)?;
-            let (mut n_bytes, mut names) = (0, String::new());
+            let (mut n_bytes, mut lines) = (0, String::new());
             for library in &found {
                 match add(library, &mut files, MAX_BYTES - n_bytes)? {
-                    Some(added) => n_bytes += added,
-                    None => names.push_str(&format!("{}\n", library.name)),
+                    Added::Files { n_unread, size } => {
+                        n_bytes += size;
+                        if n_unread > 0 {
+                            lines += &format!("{} has {n_unread} files that cannot be read\n", library.name);
+                        }
+                    }
+                    Added::TooLarge => lines += &format!("{} is too large to be searched\n", library.name),
                 }
             }
-            write_atomic(&too_large, names.as_bytes())
-                .with_context(|| format!("cannot write {}", too_large.display()))?;
+            write_atomic(&lacks, lines.as_bytes()).with_context(|| format!("cannot write {}", lacks.display()))?;
             files.commit(&reference)?;
         }
-        let names = fs::read_to_string(&too_large).unwrap_or_default();
-        let mut left_out: Vec<String> = names
-            .lines()
-            .map(|name| format!("{name} is too large to be searched"))
-            .collect();
+        let lines = fs::read_to_string(&lacks).with_context(|| format!("cannot read {}", lacks.display()))?;
+        let mut left_out: Vec<String> = lines.lines().map(str::to_owned).collect();
         if n_absent > 0 {
             let n_all = n_absent + found.len();
             left_out.push(format!("{n_absent} of {n_all} libraries are not on this machine"));
@@ -93,8 +95,18 @@ impl Workspace {
     }
 }
 
-/// Adds the text files of a library to the store. Returns their size; `None` if it is too large.
-fn add(library: &Library, store: &mut FileStore, max_bytes: u64) -> Result<Option<u64>> {
+/// What was added of a library.
+enum Added {
+    Files {
+        size: u64,
+        /// Number of files and folders that cannot be read.
+        n_unread: usize,
+    },
+    TooLarge,
+}
+
+/// Adds the text files of a library to the store.
+fn add(library: &Library, store: &mut FileStore, max_bytes: u64) -> Result<Added> {
     let whole = [PathBuf::new()];
     let parts = if library.parts.is_empty() {
         &whole[..]
@@ -102,35 +114,38 @@ fn add(library: &Library, store: &mut FileStore, max_bytes: u64) -> Result<Optio
         &library.parts
     };
     let mut waiting: Vec<PathBuf> = parts.iter().map(|part| library.folder.join(part)).collect();
-    let (mut n_bytes, mut found) = (0, BTreeMap::new());
+    let (mut size, mut n_unread, mut found) = (0, 0, BTreeSet::new());
     while let Some(path) = waiting.pop() {
         let Ok(metadata) = fs::symlink_metadata(&path) else {
+            n_unread += 1;
             continue;
         };
         let name = path.file_name().unwrap_or_default();
         if metadata.is_dir() && !matches!(name.as_encoded_bytes(), b".git" | b"node_modules" | b"target") {
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            waiting.extend(entries.map(|entry| entry.path()));
+            let entries = fs::read_dir(&path);
+            n_unread += usize::from(entries.is_err());
+            waiting.extend(entries.into_iter().flatten().flatten().map(|entry| entry.path()));
         } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
-            n_bytes += metadata.len();
-            found.insert(path, metadata.len());
+            size += metadata.len();
+            found.insert(path);
         }
-        if n_bytes > max_bytes.min(MAX_LIBRARY_BYTES) || found.len() + waiting.len() > MAX_FILES {
-            return Ok(None);
+        if size > max_bytes.min(MAX_LIBRARY_BYTES) || found.len() + waiting.len() > MAX_FILES {
+            return Ok(Added::TooLarge);
         }
     }
-    for path in found.keys() {
-        let Some(content) = fs::read(path)
-            .ok()
-            .filter(|content| !content[..content.len().min(8000)].contains(&0))
-        else {
+    for path in &found {
+        let Ok(content) = fs::read(path) else {
+            n_unread += 1;
             continue;
         };
+        if content[..content.len().min(8000)].contains(&0) {
+            continue;
+        }
         if let Some(below) = path.strip_prefix(&library.folder).ok().and_then(Path::to_str) {
             store.add(&RepoPath::from(&*format!("{}/{below}", library.name)), &content)?;
         }
     }
-    Ok(Some(n_bytes))
+    Ok(Added::Files { size, n_unread })
 }
 
 /// Returns the libraries of the project in `root`.
@@ -224,25 +239,9 @@ fn of_go(root: &Path) -> Vec<Option<Library>> {
     let (Some(text), Some(modules)) = (read(&root.join("go.mod")), home("GOMODCACHE", "go/pkg/mod")) else {
         return Vec::new();
     };
-    let (mut block, mut required, mut replaced) = (String::new(), Vec::new(), BTreeMap::new());
-    for line in text
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default().trim())
-    {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (directive, words) = match (block.as_str(), words.as_slice()) {
-            (_, [")"]) => {
-                block.clear();
-                continue;
-            }
-            ("", [directive, "("]) => {
-                block = (*directive).to_owned();
-                continue;
-            }
-            ("", [directive, words @ ..]) => (*directive, words),
-            (directive, words) => (directive, words),
-        };
-        match (directive, words) {
+    let (mut required, mut replaced) = (Vec::new(), BTreeMap::new());
+    for (directive, words) in go_directives(&text) {
+        match (directive, words.as_slice()) {
             ("require", [module, version]) => required.push((*module, *version)),
             ("replace", [module, "=>", other, version] | [module, _, "=>", other, version]) => {
                 replaced.insert(*module, (*other, *version));

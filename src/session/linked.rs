@@ -71,18 +71,16 @@ impl Session {
         for link in self.selected(names, opens, &mut left_out)? {
             let name = link.name.clone();
             match self.part(link, &seen.view, opens, request, call) {
-                Ok(part) if parts.iter().any(|other| other.is_same(&part)) => {
-                    let is_same = |other: &&Part| other.is_same(&part);
-                    let first = parts.iter().find(is_same).map_or("", |other| &other.link.name);
-                    left_out.push(format!("{name} is the same as {first}"));
-                }
                 Ok(part) if n_files.saturating_add(part.seen.view.n_files()) > MAX_FILES => {
                     left_out.push(format!("{name} is not searched: more than {MAX_FILES} files"));
                 }
-                Ok(part) => {
-                    n_files += part.seen.view.n_files();
-                    parts.push(part);
-                }
+                Ok(part) => match parts.iter().find(|other| other.is_same(&part)) {
+                    Some(first) => left_out.push(format!("{name} is the same as {}", first.link.name)),
+                    None => {
+                        n_files += part.seen.view.n_files();
+                        parts.push(part);
+                    }
+                },
                 Err(error) if error.is_interrupted() => return Err(error),
                 Err(error) => left_out.push(format!("{name} is not searched: {error}")),
             }
@@ -125,16 +123,16 @@ impl Session {
         target: &'t str,
         opens: &dyn Opens,
     ) -> Result<Option<(Arc<Session>, &'t str, String)>> {
-        // `std::vec` is a name.
-        let Some((name, rest)) = target.split_once(':').filter(|(_, rest)| !rest.starts_with(':')) else {
+        let links = &self.workspace.config.links;
+        let Some((name, rest)) = links.split(target) else {
             return Ok(None);
         };
-        let Some(link) = self.link(name, opens)? else {
-            return Ok(None);
+        let link = match links.get(name) {
+            Some(link) => link,
+            None => self.workspace.libraries(opens)?.0,
         };
         let session = self.opened(&link, opens)?;
         let reference = link.reference.unwrap_or_else(|| "WORKTREE".to_owned());
-        let rest = rest.trim_start_matches('/');
         Ok(Some((session, if rest.is_empty() { "." } else { rest }, reference)))
     }
 
@@ -163,14 +161,6 @@ impl Session {
             }
         }
         Ok(selected)
-    }
-
-    /// Returns the link with this name.
-    fn link(&self, name: &str, opens: &dyn Opens) -> Result<Option<Link>> {
-        match self.workspace.config.links.get(name) {
-            None if name == LIBRARIES => Ok(Some(self.workspace.libraries(opens)?.0)),
-            link => Ok(link),
-        }
     }
 
     fn opened(&self, link: &Link, opens: &dyn Opens) -> Result<Arc<Session>> {

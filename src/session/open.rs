@@ -4,8 +4,8 @@
 //! a commit, an edit, `git gc` or a deleted sidecar.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use crate::ingest::{Outcome, Target};
 use crate::link::Links;
 use crate::model::{BlobId, CommitId, RepoPath, TreeId};
 use crate::precise::FactsFile;
+use crate::query::{Package, Sources, packages};
 use crate::snapshot::{Change, FileEntry, FileId, ListedFile, Provenance, View};
 
 /// Maximum number of cached views. Each holds its lists of files and documents in memory.
@@ -83,9 +84,19 @@ pub struct SeenView {
     /// True if the view contains only the list of files and the data that was indexed before.
     pub(crate) is_listed: bool,
     links: Mutex<Option<Arc<Links>>>,
+    packages: OnceLock<(Vec<Package>, Vec<String>)>,
 }
 
 impl SeenView {
+    /// Returns the packages of the view, and the manifests that cannot be read. `sources` are those of the view.
+    pub(crate) fn packages(&self, sources: &Sources<'_>) -> Result<&(Vec<Package>, Vec<String>)> {
+        if let Some(known) = self.packages.get() {
+            return Ok(known);
+        }
+        let found = packages(sources)?;
+        Ok(self.packages.get_or_init(|| found))
+    }
+
     /// Returns another view for the same state.
     pub(super) fn with_view(&self, view: View) -> Self {
         Self {
@@ -99,6 +110,7 @@ impl SeenView {
             edits: self.edits,
             is_listed: self.is_listed,
             links: Mutex::default(),
+            packages: OnceLock::new(),
             building: self.building.clone(),
         }
     }
@@ -336,6 +348,7 @@ impl Session {
             edits: request.edits,
             is_listed: matches!(known, Known::Soon(_) | Known::Files),
             links: Mutex::default(),
+            packages: OnceLock::new(),
             building: match known {
                 Known::Soon(job) => Some(job),
                 Known::All | Known::Files | Known::Asked => None,

@@ -251,7 +251,7 @@ fn links_that_cannot_be_used_make_an_answer_incomplete() {
 
 #[test]
 fn a_repository_cannot_link_by_itself() {
-    let (library, program) = pair();
+    let library = TestRepo::new("//- area.py\ndef area(): pass\n");
     let clone = TestRepo::empty();
     clone.write(
         ".codescout.toml",
@@ -264,7 +264,6 @@ fn a_repository_cannot_link_by_itself() {
         "{}",
         refused.stderr
     );
-    drop(program);
 }
 
 #[test]

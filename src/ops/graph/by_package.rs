@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::impact::ReachedOut;
 use crate::model::count::count;
-use crate::query::{Sources, ancestors, packages};
-use crate::session::Result;
+use crate::query::{Package, ancestors};
 
 /// What a change reaches in a package.
 #[derive(Debug, Serialize)]
@@ -18,11 +17,7 @@ pub(crate) struct PackageReached {
 }
 
 /// Counts the rows by package, in the order of folders. Returns nothing if the repository has only one package.
-pub(super) fn by_package<'r>(
-    sources: &Sources<'_>,
-    rows: impl Iterator<Item = &'r ReachedOut>,
-) -> Result<Vec<PackageReached>> {
-    let (packages, _) = packages(sources)?;
+pub(super) fn by_package<'r>(packages: &[Package], rows: impl Iterator<Item = &'r ReachedOut>) -> Vec<PackageReached> {
     let numbered = packages.iter().enumerate();
     let by_folder: HashMap<&str, usize> = numbered.map(|(number, one)| (one.folder.as_str(), number)).collect();
     let reached = |name: &String| PackageReached {
@@ -43,7 +38,7 @@ pub(super) fn by_package<'r>(
         }
     }
     counts.retain(|count| count.definitions + count.tests > 0);
-    Ok(counts)
+    counts
 }
 
 /// Describes the counts in one line.

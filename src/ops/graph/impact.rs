@@ -209,12 +209,15 @@ impl Lookup<'_> {
         let line = affected.totals.to_text();
         facts.totals = affected.totals.clone();
         let rows = affected.parts(|row| row.sure || self.request.candidates);
-        facts.packages = by_package(&self.question.sources(), rows.iter())?;
+        let (packages, unreadable) = self.question.seen.packages(&self.question.sources())?;
+        facts.packages = by_package(packages, rows.iter());
         let by_package = (!facts.packages.is_empty()).then(|| to_text(&facts.packages));
         let rows: Vec<GraphRow> = rows.into_iter().map(GraphRow::Reached).collect();
         facts.total = rows.len();
         let mut page = self.page(rows, facts.total, GraphFacts::Impact(facts));
         page.provenance = Some(provenance);
+        let unreadable = unreadable.iter().map(|path| format!("packages: cannot read {path}"));
+        page.notes.extend(unreadable);
         page.head = Recorded::of(|out| {
             [Some(line), by_package]
                 .iter()
