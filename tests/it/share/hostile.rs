@@ -558,7 +558,6 @@ fn damage_in_a_segment_that_was_believed_is_reported_and_found() {
     let honest = Raw::parse(&fs::read(&archive).unwrap());
     let poisons: &[(&str, Poison)] = &[
         ("a place outside", |poison| poison.definitions[0].range.end = 1 << 30),
-        ("a container", |poison| poison.definitions[0].container = Some(1 << 30)),
         ("a chunk outside", |poison| {
             poison.chunks.last_mut().unwrap().range.end = 1 << 30
         }),
