@@ -362,17 +362,22 @@ impl Segments {
     }
 
     /// Joins the indexes of several repositories. The numbers of each follow those of the ones before it. A document that
-    /// several of them contain has the number that it has in the first of these.
-    pub fn joined(parts: &[&Self]) -> Self {
+    /// several of them contain has the number that it has in the first of these, if it is live there, which the functions
+    /// tell.
+    pub fn joined(parts: &[(&Self, &dyn Fn(u32) -> bool)]) -> Self {
         let (mut known, mut epochs) = (HashMap::new(), Hasher::new());
         let mut joined = Self::default();
-        for part in parts {
+        for (part, is_live) in parts {
             let (base_blob, base_doc) = (joined.n_blobs(), joined.n_docs());
             let mut numbers = Vec::with_capacity(part.n_docs() as usize);
             for segment in part.iter() {
-                let keys = (0..segment.lexical.n_docs()).map(|doc| segment.lexical.key(doc));
-                for (key, doc) in keys.zip(base_doc + segment.base_doc..) {
-                    numbers.push(*known.entry(key).or_insert(doc));
+                for local in 0..segment.lexical.n_docs() {
+                    let doc = base_doc + segment.base_doc + local;
+                    numbers.push(if is_live(segment.base_doc + local) {
+                        *known.entry(segment.lexical.key(local)).or_insert(doc)
+                    } else {
+                        doc
+                    });
                 }
             }
             let numbers: Arc<[u32]> = numbers.into();

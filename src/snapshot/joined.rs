@@ -43,7 +43,11 @@ impl View {
     /// Joins this view with those of other repositories.
     pub fn joined(&self, others: &[Other<'_>]) -> Result<Self, FileError> {
         let views = || [self].into_iter().chain(others.iter().map(|other| other.view));
-        let segments = Segments::joined(&views().map(View::segments).collect::<Vec<_>>());
+        let live: Vec<_> = views().map(|view| |doc| view.live().contains(doc)).collect();
+        let parts = views().zip(&live);
+        let parts: Vec<(&Segments, &dyn Fn(u32) -> bool)> =
+            parts.map(|(view, is_live)| (view.segments(), is_live as _)).collect();
+        let segments = Segments::joined(&parts);
         let folders = [String::new()].into_iter();
         let folders = folders.chain(others.iter().map(|other| linked_folder(other.name)));
         let (mut files, mut base_blob) = (Vec::new(), 0);
