@@ -5,6 +5,7 @@ use crate::index::lexical::bm25::{Bm25, Params, idf};
 use crate::snapshot::{DocEntry, FileId, View};
 
 use super::request::SearchError;
+use super::statistics::Statistics;
 
 /// The field weights and saturation parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,7 @@ pub(super) struct LexicalLeg {
     pub(super) idf: Vec<f32>,
     /// The number of documents with each term.
     n_docs: Vec<usize>,
+    sizes: Sizes,
 }
 
 /// Scores by number. Only numbers with a score take memory that is written, because a query finds few of a million.
@@ -71,25 +73,33 @@ impl Scores {
 }
 
 impl LexicalLeg {
-    /// Scores every document and file that contains one of the weighted `terms`. Calls `go_on` before each term.
+    /// Scores every document and file that contains one of the weighted `terms`. Calls `go_on` before each term. The
+    /// statistics are those of the view, or of `whole`, of which it is a part.
     pub(super) fn run(
         view: &View,
+        whole: Option<&Statistics>,
         terms: &[(&str, f32)],
         params: &LexicalParams,
         go_on: impl Fn() -> Result<(), SearchError>,
     ) -> Result<Self, SearchError> {
+        let sizes = match whole {
+            Some(whole) => Sizes::new(whole.n_docs, whole.n_files, whole.n_tokens),
+            None => Sizes::new(view.live().n_docs.into(), view.n_files().into(), view.live().n_tokens),
+        };
         let mut leg = Self {
             docs: Scores::new(view.segments().n_docs()),
             files: Scores::new(view.n_files()),
             idf: Vec::new(),
             n_docs: Vec::new(),
+            sizes,
         };
         let mut counts = FileCounts::new(view.n_files());
         for &(term, weight) in terms {
             go_on()?;
             let postings = postings_in_view(view, term)?;
-            leg.add_docs(view, &postings, weight, params);
-            leg.add_files(view, &postings, weight, params, &mut counts);
+            let known = whole.map_or((0, 0), |whole| whole.of(term));
+            leg.add_docs(&postings, known.0, weight, params);
+            leg.add_files(view, &postings, known.1, weight, params, &mut counts);
         }
         Ok(leg)
     }
@@ -124,16 +134,18 @@ impl LexicalLeg {
         self.files.list.iter().map(|(file, scores)| (FileId(*file), scores))
     }
 
-    fn add_docs(&mut self, view: &View, postings: &[Posting], weight: f32, params: &LexicalParams) {
-        let live = view.live();
-        let idf = weight * idf(postings.len(), live.n_docs as usize);
-        let mean_length = live.n_tokens as f32 / (live.n_docs as f32).max(1.0);
+    /// `n_known` is the number of documents with the term in the whole of which the view is a part.
+    fn add_docs(&mut self, postings: &[Posting], n_known: usize, weight: f32, params: &LexicalParams) {
+        let idf = weight * idf(postings.len().max(n_known), self.sizes.n_docs);
         self.idf.push(idf);
         self.n_docs.push(postings.len());
         for posting in postings {
             let score = self.docs.of(posting.doc);
             let length = posting.entry.n_tokens as f32;
-            score.bm25.0 += idf * params.chunk.saturate(params.frequency(posting), length, mean_length);
+            score.bm25.0 += idf
+                * params
+                    .chunk
+                    .saturate(params.frequency(posting), length, self.sizes.mean_doc);
             score.covered += idf;
             if posting.in_name > 0 {
                 score.named += idf;
@@ -145,6 +157,7 @@ impl LexicalLeg {
         &mut self,
         view: &View,
         postings: &[Posting],
+        n_known: usize,
         weight: f32,
         params: &LexicalParams,
         counts: &mut FileCounts,
@@ -159,15 +172,33 @@ impl LexicalLeg {
                 }
             }
         }
-        let n_files = counts.touched.len();
-        let idf = weight * idf(n_files, view.n_files() as usize);
-        let mean_length = view.live().n_tokens as f32 / (view.n_files() as f32).max(1.0);
+        let idf = weight * idf(counts.touched.len().max(n_known), self.sizes.n_files);
         for file in counts.touched.drain(..) {
             let frequency = std::mem::take(&mut counts.by_file[file.0 as usize]);
             let score = self.files.of(file.0);
             let length = view.n_tokens(file) as f32;
-            score.bm25.0 += idf * params.file.saturate(frequency, length, mean_length);
+            score.bm25.0 += idf * params.file.saturate(frequency, length, self.sizes.mean_file);
             score.covered += idf;
+        }
+    }
+}
+
+/// The numbers of documents and files, and their mean lengths in words.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    n_docs: usize,
+    n_files: usize,
+    mean_doc: f32,
+    mean_file: f32,
+}
+
+impl Sizes {
+    fn new(n_docs: u64, n_files: u64, n_tokens: u64) -> Self {
+        Self {
+            n_docs: n_docs as usize,
+            n_files: n_files as usize,
+            mean_doc: n_tokens as f32 / (n_docs as f32).max(1.0),
+            mean_file: n_tokens as f32 / (n_files as f32).max(1.0),
         }
     }
 }

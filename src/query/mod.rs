@@ -44,9 +44,11 @@ mod request;
 mod rerank;
 mod scope;
 mod search;
+mod sought;
 mod source;
 mod sparse_leg;
 mod spelling;
+mod statistics;
 mod symbols;
 mod target;
 mod verbatim;
@@ -97,7 +99,9 @@ pub use request::{Mode, Request, SearchError, SearchOutcome};
 pub use rerank::{Rerank, RerankError, Reranker, Reranking};
 pub use scope::CommitFilter;
 pub use search::Searcher;
+pub use sought::Sought;
 pub use source::{Source, SourceError, SourceReader, Sources};
+pub use statistics::{Count, Statistics, term_number};
 pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
     definitions_at, symbols, usages,

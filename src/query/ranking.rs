@@ -65,7 +65,7 @@ impl Searcher<'_> {
         let analysis = &reading.analysis;
         let terms: Vec<(&str, f32)> = analysis.terms.iter().map(|term| (term.as_str(), 1.0)).collect();
         let (lexical, by_own) = rayon::join(
-            || LexicalLeg::run(self.view, &terms, &LEXICAL, || self.go_on()),
+            || LexicalLeg::run(self.view, self.statistics.as_deref(), &terms, &LEXICAL, || self.go_on()),
             || self.query_by_own(request.mode, text, &run.scope),
         );
         let (lexical, by_own) = (lexical?, by_own?);

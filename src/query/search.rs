@@ -26,6 +26,7 @@ use super::rerank::Reranking;
 use super::source::Sources;
 use super::sparse_leg::SparseLeg;
 use super::spelling::corrected;
+use super::statistics::Statistics;
 
 /// The default interrupt flag, which is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -38,6 +39,7 @@ pub struct Searcher<'a> {
     pub(super) meaning: Meaning<'a>,
     pub(super) sparse: Option<SparseLeg<'a>>,
     pub(super) messages: Option<Arc<CommitMessages>>,
+    pub(super) statistics: Option<Arc<Statistics>>,
     pub(super) live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
     pub(super) sources: Option<Sources<'a>>,
@@ -57,6 +59,7 @@ impl<'a> Searcher<'a> {
             meaning: Meaning::open(view.segments(), uses_added, &live, || withheld(view))?,
             sparse: None,
             messages: None,
+            statistics: None,
             live,
             reranking: None,
             sources: None,
@@ -101,6 +104,11 @@ impl<'a> Searcher<'a> {
     /// Uses the messages of recorded commits to rank files.
     pub fn with_messages(self, messages: Option<Arc<CommitMessages>>) -> Self {
         Self { messages, ..self }
+    }
+
+    /// Uses the statistics of a whole of which the view is a part.
+    pub fn with_statistics(self, statistics: Option<Arc<Statistics>>) -> Self {
+        Self { statistics, ..self }
     }
 
     /// Searches a remote index before the active model's local vectors.

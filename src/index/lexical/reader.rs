@@ -5,7 +5,7 @@
 //! - `ngrams`, `ngram_ends`: signatures of the segment's blobs end to end, and the end of each (u32).
 //! - `t.*`: the files of a tantivy index with one segment and its documents in the same order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -321,6 +321,36 @@ impl LexicalSegment {
                 found(term);
             }
         }
+        Ok(())
+    }
+
+    /// Calls `found` with each term of texts or names and its postings, ascending by document.
+    pub fn for_each_term(&self, mut found: impl FnMut(&str, &[Posting])) -> Result<(), LexicalError> {
+        let mut names: HashMap<Vec<u8>, List> = HashMap::new();
+        self.name.for_each_list(&mut |term, list| {
+            names.insert(term.to_owned(), list);
+        })?;
+        let mut merge = |term: &[u8], body: List, name: List| {
+            let in_body = body.into_iter().map(|(doc, n)| (doc, n, 0));
+            let mut all: Vec<(u32, u32, u32)> = in_body.chain(name.into_iter().map(|(doc, n)| (doc, 0, n))).collect();
+            all.sort_unstable();
+            all.dedup_by(|next, first| {
+                let is_same = next.0 == first.0;
+                if is_same {
+                    (first.1, first.2) = (first.1 + next.1, first.2 + next.2);
+                }
+                is_same
+            });
+            let posting = |(doc, in_body, in_name)| Posting { doc, in_body, in_name };
+            if let Ok(term) = std::str::from_utf8(term) {
+                found(term, &all.into_iter().map(posting).collect::<Vec<_>>());
+            }
+        };
+        self.body
+            .for_each_list(&mut |term, list| merge(term, list, names.remove(term).unwrap_or_default()))?;
+        names
+            .into_iter()
+            .for_each(|(term, list)| merge(&term, List::new(), list));
         Ok(())
     }
 
