@@ -117,6 +117,8 @@ pub struct Environment {
     pub user_file: Option<PathBuf>,
     /// The path of the folder that records the user's trusted settings files, below `XDG_STATE_HOME` or `HOME`.
     pub trusted: Option<PathBuf>,
+    /// The folder for what is kept about the user, below `XDG_STATE_HOME` or `HOME`.
+    pub state: Option<PathBuf>,
     /// The path of the folder that records the user's running edits, below `XDG_STATE_HOME` or `HOME`.
     pub edits: Option<PathBuf>,
     /// The folder for files that can be deleted at any time, below `XDG_CACHE_HOME` or `HOME`.
@@ -172,6 +174,7 @@ impl Environment {
                 .map(|folder| folder.join("codescout/config.toml")),
             trusted: state.as_ref().map(|folder| folder.join("codescout/trusted")),
             edits: state.as_ref().map(|folder| folder.join("codescout/edits")),
+            state: state.as_ref().map(|folder| folder.join("codescout")),
             cache: user_folder(value("XDG_CACHE_HOME"), value("HOME"), ".cache").map(|folder| folder.join("codescout")),
             runtime: user_folder(value("XDG_RUNTIME_DIR"), None, "")
                 .or(state)

@@ -78,6 +78,46 @@ impl Links {
         is_linked.then(|| (name, rest.trim_start_matches('/')))
     }
 
+    /// Returns all links.
+    pub fn all(&self) -> Vec<Link> {
+        self.linked
+            .iter()
+            .map(|(name, (place, _))| Link::new(name, place))
+            .collect()
+    }
+
+    /// Returns the names of the scopes.
+    pub fn scopes(&self) -> Vec<String> {
+        self.scopes.keys().cloned().collect()
+    }
+
+    /// Returns the names in a scope. Empty if there is no such scope.
+    pub fn members(&self, scope: &str) -> Vec<String> {
+        let names = self.scopes.get(scope).map_or("", |(names, _)| names);
+        split(names).map(str::to_owned).collect()
+    }
+
+    /// Returns the scopes that a link is in.
+    pub fn scopes_of(&self, name: &str) -> Vec<String> {
+        let mut scopes = self.scopes();
+        scopes.retain(|scope| self.members(scope).iter().any(|member| member == name));
+        scopes
+    }
+
+    /// Keeps these scopes and the links in them; all without scopes. Fails with the name of a scope that does not exist.
+    pub fn only(mut self, scopes: &[String]) -> Result<Self, String> {
+        if scopes.is_empty() {
+            return Ok(self);
+        }
+        if let Some(unknown) = scopes.iter().find(|scope| !self.scopes.contains_key(*scope)) {
+            return Err(unknown.clone());
+        }
+        self.scopes.retain(|scope, _| scopes.contains(scope));
+        let members: Vec<String> = scopes.iter().flat_map(|scope| self.members(scope)).collect();
+        self.linked.retain(|name, _| members.contains(name));
+        Ok(self)
+    }
+
     /// Returns true if nothing is linked.
     pub fn is_empty(&self) -> bool {
         self.linked.is_empty()

@@ -27,9 +27,13 @@ class Refused(Exception):
 class Collection:
     def __init__(self, body):
         self.body = body
-        graph = lambda given: edge.HnswIndexConfig(given["m"], 100, 10_000, payload_m=given["payload_m"])
+        graph = lambda given: edge.HnswIndexConfig(given["m"], 100, 10_000, payload_m=given.get("payload_m"))
         dense = lambda given: edge.EdgeVectorParams(
-            given["size"], edge.Distance.Cosine, on_disk=given.get("on_disk"), hnsw_config=graph(given["hnsw_config"])
+            given["size"],
+            edge.Distance.Cosine,
+            on_disk=given.get("on_disk"),
+            datatype=getattr(edge.VectorStorageDatatype, given.get("datatype", "float32").capitalize()),
+            hnsw_config=graph(given["hnsw_config"]),
         )
         sparse = lambda given: edge.EdgeSparseVectorParams()
         config = {
@@ -56,6 +60,8 @@ def filter_of(body):
             return edge.HasIdCondition(set(ids(given["has_id"])))
         if "is_empty" in given:
             return edge.IsEmptyCondition(given["is_empty"]["key"])
+        if "any" in given["match"]:
+            return edge.FieldCondition(given["key"], match=edge.MatchAny(given["match"]["any"]))
         return edge.FieldCondition(given["key"], match=edge.MatchValue(given["match"]["value"]))
 
     parts = {name: [condition(given) for given in body[name]] for name in ("must", "must_not") if body.get(name)}

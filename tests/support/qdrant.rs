@@ -715,8 +715,13 @@ fn holds(condition: &Value, id: &str, point: &Point) -> Result<bool, Refused> {
     if let Some(key) = condition["is_empty"]["key"].as_str() {
         return Ok(point.payload.get(key).is_none_or(Value::is_null));
     }
+    let any = condition["match"]["any"].as_array();
     match (condition["key"].as_str(), condition["match"].get("value")) {
         (Some(key), Some(value)) => Ok(point.payload.get(key) == Some(value)),
+        (Some(key), None) if any.is_some() => Ok(match point.payload.get(key) {
+            Some(Value::Array(values)) => values.iter().any(|value| any.unwrap().contains(value)),
+            value => value.is_some_and(|value| any.unwrap().contains(value)),
+        }),
         _ => Err((400, format!("the stub knows no condition {condition}"))),
     }
 }
