@@ -3,6 +3,7 @@
 mod agents;
 mod edit;
 mod eval;
+mod fleet;
 mod grep;
 mod sharing;
 mod upkeep;
@@ -15,6 +16,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 pub(super) use self::agents::{BodiesArg, ClientArgs, ExtraArg, InstallArgs, ProfileArg, ServeArgs, UninstallArgs};
 pub(super) use self::edit::EditArgs;
 pub(super) use self::eval::{EvalArgs, IdsArg};
+pub(super) use self::fleet::{FleetAddArgs, FleetArgs, FleetCommand, FleetIndexArgs, FleetVerifyArgs};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, ImportCommand, ImportScipArgs, KeyArgs, PreciseArgs, PreciseCommand,
@@ -173,6 +175,8 @@ pub(super) enum Command {
     Pull(PullArgs),
     /// Manage Git hooks that keep the index up to date
     Hooks(HooksArgs),
+    /// Search many repositories through a Qdrant server
+    Fleet(FleetArgs),
     /// Show repositories as pages in a browser, on this machine only
     Web(WebArgs),
     /// Run an MCP server for coding agents

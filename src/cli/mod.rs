@@ -12,6 +12,7 @@ mod doctor;
 mod edit;
 mod eval;
 mod export;
+mod fleet;
 mod gc;
 mod graph;
 mod grep;
@@ -266,6 +267,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Push(push) => push::run(&open(&Overrides::default())?, &args.global, push, output),
         Command::Pull(pull) => push::run_pull(&open(&Overrides::default())?, &args.global, pull, output),
         Command::Broker(broker) => broker::run(broker),
+        Command::Fleet(fleet) => fleet::run(&args.global, fleet, output),
         Command::Serve(serve) => serve::run(&args.global, serve),
     }
 }

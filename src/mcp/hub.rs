@@ -15,10 +15,12 @@ use parking_lot::Mutex;
 use crate::config::{Environment, Overrides};
 use crate::git::{OpenError, Repository};
 use crate::model::ErrorKind;
-use crate::session::{Context as _, OpError, Opens, Result, Session, Workspace};
+use crate::session::{Context as _, FleetFolder, OpError, Opens, Result, Session, Workspace};
 
 /// Maximum number of open repository sessions. A question over linked repositories needs one for each.
 const MAX_SESSIONS: usize = 32;
+/// The same for a fleet, whose questions are about up to a hundred repositories.
+const MAX_SESSIONS_OF_FLEET: usize = 256;
 /// Number of sessions, the last used ones, that keep the views of several revisions. The others keep one.
 const MAX_BUSY_SESSIONS: usize = 8;
 /// Maximum number of folders that are recorded as names of one repository.
@@ -34,6 +36,8 @@ const MAX_BYTES_IN_MEMORY: usize = 512 << 20;
 pub(crate) struct Hub {
     home: PathBuf,
     roots: Vec<PathBuf>,
+    /// The fleet that calls without `repo` are about, with its visible groups.
+    fleet: Option<(FleetFolder, Vec<String>)>,
     sessions: Mutex<Vec<Held>>,
 }
 
@@ -120,7 +124,20 @@ impl Hub {
         Ok(Self {
             home: fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()),
             roots: roots.collect::<Result<_>>()?,
+            fleet: None,
             sessions: Mutex::default(),
+        })
+    }
+
+    /// Creates a hub for the repositories of these groups of a fleet, or for all of them. Calls are about all of these,
+    /// unless they name one.
+    pub(crate) fn of_fleet(folder: FleetFolder, groups: &[String]) -> Result<Self> {
+        let links = folder.open(groups)?.config.links.all();
+        let places = links.iter().filter_map(|link| fs::canonicalize(&link.path).ok());
+        let roots: Vec<PathBuf> = places.collect();
+        Ok(Self {
+            fleet: Some((folder.clone(), groups.to_vec())),
+            ..Self::new(&folder.home(), &roots)?
         })
     }
 
@@ -177,6 +194,9 @@ impl Hub {
 
     /// Opens the repository in which the server was started.
     fn own(&self) -> Result<Workspace> {
+        if let Some((folder, groups)) = &self.fleet {
+            return folder.open(groups);
+        }
         let opened = Workspace::open(&self.home, &Overrides::default());
         opened.map_err(|error| match error.kind {
             ErrorKind::NotFound => {
@@ -287,7 +307,11 @@ impl Hub {
             return Ok(Arc::clone(&first.session));
         }
         sessions.retain(|other| other.place != place);
-        if sessions.len() >= MAX_SESSIONS {
+        let max_sessions = match self.fleet {
+            Some(_) => MAX_SESSIONS_OF_FLEET,
+            None => MAX_SESSIONS,
+        };
+        if sessions.len() >= max_sessions {
             sessions.remove(0);
         }
         sessions.push(Held {

@@ -39,7 +39,7 @@ use self::server::Server;
 pub(crate) use self::stdio::termination_signal;
 pub(crate) use self::token::random_token;
 use self::tools::selected;
-use crate::session::{Context as _, Result};
+use crate::session::{Context as _, FleetFolder, Result};
 
 /// Number of threads that handle messages. Calls run on blocking threads.
 const MESSAGE_THREADS: usize = 2;
@@ -48,7 +48,10 @@ const CALL_THREADS: usize = 640;
 
 /// Serves tools until the client disconnects or the process receives a termination signal.
 pub fn serve(options: &ServeOptions) -> Result<()> {
-    let hub = Arc::new(Hub::new(&options.repo, &options.roots)?);
+    let hub = Arc::new(match &options.fleet {
+        Some((folder, groups)) => Hub::of_fleet(FleetFolder::at(folder.as_deref())?, groups)?,
+        None => Hub::new(&options.repo, &options.roots)?,
+    });
     let server = Server::new(Arc::clone(&hub), selected(options)?, options.bodies);
     let runtime = runtime()?;
     let served = match &options.http {

@@ -9,6 +9,8 @@ pub struct ServeOptions {
     pub repo: PathBuf,
     /// Folders below which calls may name other repositories.
     pub roots: Vec<PathBuf>,
+    /// The folder of a fleet (`None` for the usual one) and its visible groups, to serve instead of the default repository.
+    pub fleet: Option<(Option<PathBuf>, Vec<String>)>,
     /// The profiles whose tools are served in addition to those that only read.
     pub profiles: Vec<Profile>,
     /// Names of tools that are not served.

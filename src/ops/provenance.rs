@@ -37,6 +37,9 @@ pub(crate) struct ProvenanceOut {
     notes: Vec<String>,
 }
 
+/// Maximum number of linked repositories that remarks name.
+const MAX_NAMED: usize = 8;
+
 /// A linked repository. The paths of its files begin with its name: `sdk:/src/lib.rs`.
 #[derive(Debug, Serialize)]
 struct LinkedOut {
@@ -137,7 +140,10 @@ impl ProvenanceOut {
             complete: incomplete.is_empty(),
             incomplete_because: incomplete,
             is_building: false,
-            notes: linked.iter().map(LinkedOut::to_text).collect(),
+            notes: match linked.len() {
+                0..=MAX_NAMED => linked.iter().map(LinkedOut::to_text).collect(),
+                n_linked => vec![format!("files of {n_linked} repositories are included")],
+            },
             linked,
         }
     }

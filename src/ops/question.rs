@@ -14,7 +14,9 @@ use super::provenance::ProvenanceOut;
 use crate::link::{Linker, Links};
 use crate::model::{Hint, RepoPath, typed};
 use crate::precise::FactsFile;
-use crate::query::{CursorKey, FileFilter, LikelyQuery, Package, Source, Sources, likely, n_not_indexed, nearest};
+use crate::query::{
+    CursorKey, FileFilter, LikelyQuery, Package, Sought, Source, Sources, likely, n_not_indexed, nearest,
+};
 use crate::session::{Build, Edits, Hold, OpError, Result, SeenView, ViewRequest};
 use crate::snapshot::{FileId, View};
 
@@ -60,6 +62,8 @@ pub(crate) struct About<'a> {
     pub(crate) build: Build,
     /// The level of detail needed for uncommitted files.
     pub(crate) edits: Edits,
+    /// What is looked for, if a store can choose the files that may have it.
+    pub(crate) sought: Option<Sought>,
     /// False for a part of an answer if the cursor of the call belongs to another part.
     pub(crate) has_cursor: bool,
 }
@@ -73,8 +77,15 @@ impl<'a> About<'a> {
             files: &[],
             build: Build::Wait,
             edits: Edits::Extracted,
+            sought: None,
             has_cursor: true,
         }
+    }
+
+    /// Sets what is looked for.
+    pub(crate) fn seeking(self, sought: Sought) -> Self {
+        let sought = Some(sought.in_langs(&self.selection.lang));
+        Self { sought, ..self }
     }
 
     /// Like [`Self::files`], for an answer that needs the index of all files.
@@ -121,8 +132,16 @@ impl<'a> Question<'a> {
             packages: _,
             linked,
         } = about.selection;
+        let all = ["*".to_owned()];
+        let linked = match &ask.session.workspace.fleet {
+            Some(_) if linked.is_empty() => &all,
+            _ => linked.as_slice(),
+        };
         if !linked.is_empty() {
-            seen = ask.session.with_linked(seen, linked, ask.opens, request, &ask.call)?;
+            let sought = about.sought.as_ref();
+            seen = ask
+                .session
+                .with_linked(seen, linked, sought, ask.opens, request, &ask.call)?;
         }
         let (of_package, path): (Vec<&String>, Vec<&String>) = path.iter().partition(|path| path.starts_with(PACKAGE));
         let mut filter = FileFilter::new(&globs(ask, &seen, &path), lang, tests.to_query())?;

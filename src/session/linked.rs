@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result};
-use super::open::{SeenView, Session, ViewRequest};
+use super::fleet::Chosen;
+use super::open::{SeenView, Session, ViewRequest, Visibility};
 use super::workspace::Workspace;
 use crate::config::{LIBRARIES, Link, UnknownLink};
-use crate::model::Hint;
-use crate::snapshot::{Other, View, linked_folder};
+use crate::model::{Hint, RepoPath};
+use crate::query::Sought;
+use crate::remote::Failure;
+use crate::snapshot::{Documents, FileEntry, Other, View, linked_folder};
 
 /// Maximum number of files in a joined view.
 const MAX_FILES: u32 = 5_000_000;
@@ -62,15 +65,19 @@ impl Session {
         &self,
         seen: Arc<SeenView>,
         names: &[String],
+        sought: Option<&Sought>,
         opens: &dyn Opens,
         request: ViewRequest<'_>,
         call: &CallCtx<'_>,
     ) -> Result<Arc<SeenView>> {
         let (mut parts, mut left_out) = (Vec::<Part>::new(), Vec::new());
         let mut n_files = seen.view.n_files();
-        for link in self.selected(names, opens, &mut left_out)? {
+        let mut links = self.selected(names, opens, &mut left_out)?;
+        let chosen = self.chosen(&mut links, sought, &mut left_out, call)?;
+        for link in links {
             let name = link.name.clone();
-            match self.part(link, &seen.view, opens, request, call) {
+            let files = chosen.as_ref().and_then(|chosen| chosen.files.get(&name));
+            match self.part(link, files, &seen.view, opens, request, call) {
                 Ok(part) if n_files.saturating_add(part.seen.view.n_files()) > MAX_FILES => {
                     left_out.push(format!("{name} is not searched: more than {MAX_FILES} files"));
                 }
@@ -132,7 +139,13 @@ impl Session {
             None => self.workspace.libraries(opens)?.0,
         };
         let session = self.opened(&link, opens)?;
-        let reference = link.reference.unwrap_or_else(|| "WORKTREE".to_owned());
+        let recorded = self
+            .workspace
+            .fleet
+            .as_ref()
+            .and_then(|fleet| fleet.recorded(&link.name));
+        let reference = recorded.map(|recorded| recorded.commit).or(link.reference);
+        let reference = reference.unwrap_or_else(|| "WORKTREE".to_owned());
         Ok(Some((session, if rest.is_empty() { "." } else { rest }, reference)))
     }
 
@@ -163,6 +176,48 @@ impl Session {
         Ok(selected)
     }
 
+    /// Chooses the files of a fleet that may answer a question. Keeps the links that have such files. Returns `None` if
+    /// all files are searched.
+    fn chosen(
+        &self,
+        links: &mut Vec<Link>,
+        sought: Option<&Sought>,
+        left_out: &mut Vec<String>,
+        call: &CallCtx<'_>,
+    ) -> Result<Option<Chosen>> {
+        let Some(fleet) = &self.workspace.fleet else {
+            return Ok(None);
+        };
+        links.retain_mut(|link| match fleet.recorded(&link.name) {
+            Some(recorded) => {
+                link.reference = Some(recorded.commit);
+                true
+            }
+            None => {
+                left_out.push(format!(
+                    "{0} is not stored yet: run codescout fleet index {0}",
+                    link.name
+                ));
+                false
+            }
+        });
+        let Some(sought) = sought else {
+            return Ok(None);
+        };
+        match fleet.choose(&self.workspace, sought, links, call.ctx.interrupt) {
+            Ok(mut chosen) => {
+                left_out.append(&mut chosen.incomplete);
+                links.retain(|link| chosen.files.contains_key(&link.name));
+                Ok(Some(chosen))
+            }
+            Err(error) if matches!(error.failure, Failure::Interrupted) => Err(OpError::interrupted()),
+            Err(error) => {
+                left_out.push(fleet.why_not(&error));
+                Ok(None)
+            }
+        }
+    }
+
     fn opened(&self, link: &Link, opens: &dyn Opens) -> Result<Arc<Session>> {
         let here = &self.workspace.repository;
         let home = || std::env::var_os("HOME").map(PathBuf::from);
@@ -172,7 +227,11 @@ impl Session {
             .ok()
             .and_then(|below| Some(home()?.join(below)));
         let folder = below_home.unwrap_or_else(|| here.place().join(&link.path));
-        let session = opens.open(&folder)?;
+        let mut session = opens.open(&folder)?;
+        // A server has hidden them already.
+        if let Some(session) = Arc::get_mut(&mut session).filter(|_| self.workspace.fleet.is_some()) {
+            session.visibility = Visibility::WithoutCredentials;
+        }
         let there = &session.workspace.repository;
         // Discovery goes upwards, so the folder may be part of another repository.
         let is_itself = there.common_dir() == here.common_dir();
@@ -185,9 +244,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Opens the view of a linked repository, of all its files or only of these.
     fn part(
         &self,
         link: Link,
+        chosen: Option<&Vec<RepoPath>>,
         own: &View,
         opens: &dyn Opens,
         request: ViewRequest<'_>,
@@ -208,6 +269,15 @@ impl Session {
             },
             call,
         )?;
+        let seen = match chosen {
+            Some(paths) => {
+                let files = paths.iter().filter_map(|path| seen.view.find(path.as_bytes()));
+                let files: Vec<FileEntry> = files.map(|file| seen.view.file(file).entry()).collect();
+                let view = seen.view.with_files(&files, Documents::All)?;
+                Arc::new(seen.with_view(view))
+            }
+            None => seen,
+        };
         Ok(Part {
             link,
             session,

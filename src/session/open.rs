@@ -202,6 +202,14 @@ impl Session {
         }
     }
 
+    /// Creates the session of a command that makes files known to others: those with credentials are hidden.
+    pub(super) fn for_feeder(workspace: impl Into<Arc<Workspace>>) -> Self {
+        Self {
+            visibility: Visibility::WithoutCredentials,
+            ..Self::for_command(workspace)
+        }
+    }
+
     /// Creates a session that a server keeps between calls.
     pub(crate) fn for_server(workspace: impl Into<Arc<Workspace>>, is_own: bool) -> Self {
         Self {

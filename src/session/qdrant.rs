@@ -53,6 +53,10 @@ impl Workspace {
         let mut searcher = Searcher::new(view, self.models.embedder(), self.models.own())?
             .until(interrupt)
             .with_sources(Sources::new(view, &self.repository));
+        if let Some(fleet) = &self.fleet {
+            let statistics = fleet.statistics(&self.config.links.all());
+            return Ok(searcher.with_statistics(statistics));
+        }
         if let Some(model) = self.models.remote_sparse() {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());
         }

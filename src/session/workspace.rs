@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::error::{Context as _, Result};
+use super::fleet::Fleet;
 use super::history::HeldMessages;
 use super::models::Models;
 use super::place::default_sidecar_root;
@@ -31,6 +32,8 @@ pub struct Workspace {
     /// The models of the repository.
     pub models: Models,
     pub(super) qdrant: OnceLock<Vec<Qdrant>>,
+    /// The fleet, if questions are about one.
+    pub(crate) fleet: Option<Fleet>,
     pub(super) messages: Mutex<Option<HeldMessages>>,
     pub(super) options: BuildOptions,
     edit_records: Option<PathBuf>,
@@ -65,7 +68,12 @@ impl Workspace {
         Self::with(repository, storage, config, environment.edits)
     }
 
-    fn with(repository: Repository, storage: Storage, config: Config, edit_records: Option<PathBuf>) -> Result<Self> {
+    pub(super) fn with(
+        repository: Repository,
+        storage: Storage,
+        config: Config,
+        edit_records: Option<PathBuf>,
+    ) -> Result<Self> {
         start_threads()?;
         let models = Models::of(&config)?;
         // Reports an invalid Qdrant setting now instead of on first use.
@@ -77,6 +85,7 @@ impl Workspace {
             storage,
             models,
             qdrant: OnceLock::new(),
+            fleet: None,
             messages: Mutex::default(),
             edit_records,
             here: String::new(),

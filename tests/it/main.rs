@@ -23,6 +23,7 @@ mod documents;
 mod edit;
 mod edits;
 mod faults;
+mod fleet;
 mod fuzz;
 mod gc;
 mod git;

@@ -16,7 +16,7 @@ use crate::ops::paths::inside;
 use crate::ops::provenance::ProvenanceOut;
 use crate::ops::question::{About, Question};
 use crate::query::{
-    CursorKey, LikelyQuery, Marks, Pattern, PatternOptions, Request, ScorersUsed, SymbolQuery, SymbolRequest,
+    CursorKey, LikelyQuery, Marks, Pattern, PatternOptions, Request, ScorersUsed, Sought, SymbolQuery, SymbolRequest,
     split_position, symbols,
 };
 use crate::session::{Build, OpError, Result};
@@ -88,6 +88,10 @@ impl Asked<'_> {
             // A pattern is matched against the files themselves, so the index is not needed.
             build: if pattern.is_some() { Build::Begin } else { Build::Wait },
             ..About::files(&self.request.selection)
+        };
+        let about = match pattern {
+            Some(_) => about,
+            None => about.seeking(Sought::by_query(self.query)),
         };
         let mut question = Question::new(self.ask, &about)?;
         let mut page = match pattern {

@@ -20,7 +20,7 @@ use super::question::{About, Question};
 use crate::link::DefId;
 use crate::model::Hint;
 use crate::query::{
-    FoundBy, LikelyQuery, MAX_MEANT, OTHER_SPELLING, SymbolOutcome, SymbolQuery, SymbolRequest, TargetError,
+    FoundBy, LikelyQuery, MAX_MEANT, OTHER_SPELLING, Sought, SymbolOutcome, SymbolQuery, SymbolRequest, TargetError,
     parse_place, split_position, symbols,
 };
 use crate::session::{OpError, Result};
@@ -150,7 +150,12 @@ impl Op for Symbol {
     fn run(&self, ask: &Ask<'_>) -> Result<PageOf<Self>> {
         self.check()?;
         let kinds = self.kinds.kinds()?;
-        let mut question = Question::new(ask, &About::files(&self.files))?;
+        let about = About::files(&self.files);
+        let about = match &self.name {
+            Some(name) => about.seeking(Sought::by_name(name)),
+            None => about,
+        };
+        let mut question = Question::new(ask, &about)?;
         let sought = self.sought(ask, &question)?;
         let has_all = question.fill(&sought)?;
         let request = SymbolRequest {

@@ -46,6 +46,7 @@ const COMMANDS: &[&str] = &[
     "completions",
     "man",
     "serve",
+    "fleet",
 ];
 
 /// Returns the text about a command: its own section and the general sections.

@@ -1,0 +1,94 @@
+//! Arguments of `fleet`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::{GrepArgs, Paged};
+use crate::ops::{Graph, History, Outline, Read, Search, Symbol};
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  codescout fleet add /srv/git/*.git --group web
+  codescout fleet index --watch                       store what is new on the Qdrant server, and keep on
+  codescout fleet search where are uploads retried
+  codescout fleet symbol retry_upload --lang go
+  codescout fleet read client:src/upload.rs
+  codescout serve --fleet --group web --http 127.0.0.1:8808")]
+pub(crate) struct FleetArgs {
+    /// Folder of the fleet [default: codescout/fleet in XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Only repositories of this group; repeatable
+    #[arg(long = "group", value_name = "GROUP", global = true)]
+    pub(crate) groups: Vec<String>,
+    #[command(subcommand)]
+    pub(crate) command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Add repositories of this machine, also to the groups of --group
+    Add(FleetAddArgs),
+    /// Remove repositories; the next `fleet index` removes what the server has of them
+    Remove {
+        /// Names of repositories
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
+    /// List the repositories with what is stored of them
+    List,
+    /// Store what is new on the Qdrant server
+    Index(FleetIndexArgs),
+    /// Show whether each repository is stored as it is now
+    Status,
+    /// Compare the points on the server with the repositories
+    Verify(FleetVerifyArgs),
+    /// Search the code of all repositories by words, names or meaning
+    Search(Paged<Search>),
+    /// Print lines of all repositories that match a regular expression
+    Grep(GrepArgs),
+    /// Find definitions by name in all repositories
+    Symbol(Paged<Symbol>),
+    /// Show which definitions and files use which, across repositories
+    Graph(Paged<Graph>),
+    /// Outline a repository, directory or file: `NAME:/src`
+    Outline(Paged<Outline>),
+    /// Print a file or parts of it: `NAME:src/a.rs`
+    Read(Read),
+    /// Show the history of a file or definition: `NAME:src/a.rs`
+    History(Paged<History>),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FleetAddArgs {
+    /// Folders of repositories, bare or not; NAME=DIR sets the name
+    #[arg(value_name = "[NAME=]DIR", required_unless_present = "from_list")]
+    pub(crate) folders: Vec<String>,
+    /// Also add the repositories in this file, one on each line; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_list: Option<PathBuf>,
+    /// Branch or tag to store [default: HEAD]
+    #[arg(long, value_name = "REF")]
+    pub(crate) branch: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FleetIndexArgs {
+    /// Names of repositories; all by default
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Keep running, and store what is new whenever a ref moves
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FleetVerifyArgs {
+    /// Names of repositories; all by default
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Store every point of differing repositories again
+    #[arg(long)]
+    pub(crate) repair: bool,
+}

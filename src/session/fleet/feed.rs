@@ -1,0 +1,153 @@
+//! Stores a repository of a fleet on the Qdrant server.
+//!
+//! Ids are derived from content, so storing a point twice is harmless. The record lists every point that the server may
+//! have, before it is stored; so the next run repairs whatever an interruption has left.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::super::call::CallCtx;
+use super::super::error::{Context as _, OpError, Result};
+use super::super::open::{Build, Session, ViewRequest};
+use super::super::workspace::Workspace;
+use super::points::{Points, id_of_repository, point_of_repository};
+use super::record::{KnownPoints, Recorded};
+use super::{Fleet, unknown};
+use crate::config::Link;
+use crate::embed::Embedder;
+use crate::remote::{PointId, RemoteError};
+use crate::sidecar::FileLock;
+
+/// What was done for a repository.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fed {
+    /// What is stored now.
+    pub(crate) recorded: Recorded,
+    /// Number of points that were stored.
+    pub(crate) n_put: usize,
+    /// Number of points that were removed.
+    pub(crate) n_removed: usize,
+    /// The duration.
+    pub(crate) elapsed: Duration,
+}
+
+impl Fleet {
+    /// Stores what is new of a repository, and removes what is gone. Returns `None` if it is stored already.
+    pub(crate) fn feed(&self, workspace: &Workspace, link: &Link, call: &CallCtx<'_>) -> Result<Option<Fed>> {
+        let began = Instant::now();
+        let name = &link.name;
+        let _lock = self.locked(name)?;
+        let session = Session::for_feeder(Workspace::open_linked(&link.path)?);
+        let reference = link.reference.as_deref().unwrap_or("HEAD");
+        let target = session.workspace.target(reference)?;
+        let target = target.with_context(|| format!("{name} has no commit"))?;
+        let commit = target
+            .commit
+            .with_context(|| format!("{reference} is no commit"))?
+            .to_string();
+        let groups = workspace.config.links.scopes_of(name);
+        let before = self.records.of_repository(name).ok().flatten().unwrap_or_default();
+        if before.is_whole && before.commit == commit && before.groups == groups {
+            return Ok(None);
+        }
+        let request = ViewRequest {
+            build: Build::Need,
+            ..ViewRequest::of(&commit)
+        };
+        let (seen, _) = session.view(request, call)?;
+        let view = &seen.view;
+        let points = Points::of(view, name, groups.clone());
+        let known = self.records.points(name).unwrap_or_else(|error| {
+            tracing::warn!("{error:#}");
+            KnownPoints::new()
+        });
+        let is_new = |(id, digest): &(&PointId, &u64)| known.get(*id) != Some(*digest);
+        let new: Vec<PointId> = points.known.iter().filter(is_new).map(|(id, _)| *id).collect();
+        let gone: Vec<PointId> = known
+            .keys()
+            .filter(|id| !points.known.contains_key(*id))
+            .copied()
+            .collect();
+        let mut possible = known;
+        possible.extend(new.iter().map(|id| (*id, 0)));
+        self.records.begin(name, &possible)?;
+        let interrupt = call.ctx.interrupt;
+        self.collection
+            .create(workspace.models.own().profile().dim, interrupt)
+            .map_err(failed)?;
+        self.collection.put(points.made(&new)?, interrupt).map_err(failed)?;
+        let own = point_of_repository(name, &commit);
+        self.collection.put([own].into_iter(), interrupt).map_err(failed)?;
+        self.collection.remove(&gone, interrupt).map_err(failed)?;
+        let (n_files, n_chunks) = points.counts();
+        let recorded = Recorded {
+            commit,
+            groups,
+            n_files,
+            n_chunks,
+            n_left_out: view.n_files() + view.n_withheld() - n_files,
+            at: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
+            is_whole: true,
+        };
+        self.records
+            .finish(name, &recorded, &points.known, &points.statistics()?)?;
+        Ok(Some(Fed {
+            recorded,
+            n_put: new.len(),
+            n_removed: gone.len(),
+            elapsed: began.elapsed(),
+        }))
+    }
+
+    /// Returns the names of repositories that are stored but no longer in the settings.
+    pub(crate) fn removed(&self, workspace: &Workspace) -> Vec<String> {
+        let mut names: Vec<String> = self.records.all().keys().cloned().collect();
+        names.retain(|name| workspace.config.links.get(name).is_none());
+        names
+    }
+
+    /// Removes the points of a repository. Returns their number.
+    pub(crate) fn forget(&self, name: &str, call: &CallCtx<'_>) -> Result<usize> {
+        let _lock = self.locked(name)?;
+        let interrupt = call.ctx.interrupt;
+        let mut ids = self.collection.points_of(name, interrupt).map_err(failed)?;
+        ids.push(id_of_repository(name));
+        self.collection.remove(&ids, interrupt).map_err(failed)?;
+        self.records.remove(name)?;
+        Ok(ids.len())
+    }
+
+    /// Returns the repositories with these names, or all.
+    pub(crate) fn selected(&self, workspace: &Workspace, names: &[String]) -> Result<Vec<Link>> {
+        let links = workspace.config.links.all();
+        if names.is_empty() {
+            return Ok(links);
+        }
+        let found = names
+            .iter()
+            .map(|name| workspace.config.links.get(name).ok_or_else(|| unknown(name)));
+        found.collect()
+    }
+
+    pub(super) fn locked(&self, name: &str) -> Result<FileLock> {
+        let taken = FileLock::take(self.records.lock_file(name)?).context("cannot lock the record")?;
+        taken.map_err(|_| {
+            OpError::new(
+                format!("{name} is being stored by another process"),
+                "wait for it to end, then try again",
+            )
+        })
+    }
+}
+
+/// Converts an error of the server.
+pub(super) fn failed(error: RemoteError) -> OpError {
+    let hint = match error.status() {
+        Some(401 | 403) => "set the key: qdrant.key_file in fleet.toml, or CODESCOUT_QDRANT_KEY",
+        Some(404) => "create the collection: codescout fleet index",
+        _ => "is the server running? docker compose --profile fleet up starts one",
+    };
+    OpError::new(format!("Qdrant at {error}"), hint)
+}

@@ -1,0 +1,272 @@
+//! A fleet: many repositories of an organisation, whose chunks and files a Qdrant server finds.
+//!
+//! The folder of a fleet has the operator's settings (`fleet.toml`: the server, the repositories as links, groups as
+//! scopes), an empty repository (`home.git`) from which questions are asked, and a record of what was stored of each
+//! repository. `feed.rs` stores repositories, `choose.rs` chooses the files that may answer a question, `check.rs`
+//! compares Qdrant with the records. Texts stay in the repositories and their sidecars on this machine.
+
+mod check;
+mod choose;
+mod feed;
+mod points;
+mod record;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::error::{Context as _, OpError, Result};
+use super::place::default_sidecar_root;
+use super::storage::Storage;
+use super::workspace::Workspace;
+use crate::config::{Config, Environment, Link, Overrides, RepositoryFiles, set, unset};
+use crate::embed::Embedder;
+use crate::git::{FileStore, Repository};
+use crate::query::Statistics;
+use crate::remote::FleetCollection;
+
+pub(super) use choose::Chosen;
+pub(crate) use feed::Fed;
+pub(crate) use record::Recorded;
+use record::Records;
+
+/// The server of a new fleet.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:6333";
+
+/// The folder of a fleet.
+#[derive(Clone, Debug)]
+pub(crate) struct FleetFolder(PathBuf);
+
+/// A fleet as its readers see it.
+pub(crate) struct Fleet {
+    records: Records,
+    collection: FleetCollection,
+    /// The groups whose repositories are visible. Empty for all repositories.
+    groups: Vec<String>,
+    statistics: Mutex<Option<(record::Stamps, Arc<Statistics>)>>,
+    known: Mutex<choose::Known>,
+}
+
+impl FleetFolder {
+    /// Uses a folder, or the one below the user's state folder. It need not exist.
+    pub(crate) fn at(folder: Option<&Path>) -> Result<Self> {
+        let folder = match folder {
+            Some(folder) => std::path::absolute(folder).context("cannot use the folder of the fleet")?,
+            None => Environment::read()
+                .state
+                .context("neither HOME nor XDG_STATE_HOME is set; name the folder with --dir")?
+                .join("fleet"),
+        };
+        Ok(Self(folder))
+    }
+
+    /// Returns the path of the empty repository.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.0.join("home.git")
+    }
+
+    /// Returns the path of the settings.
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.0.join("fleet.toml")
+    }
+
+    /// Reads the settings.
+    pub(crate) fn config(&self) -> Result<Config> {
+        let mut environment = Environment::read();
+        environment.user_file = Some(self.settings());
+        Ok(Config::resolve(
+            &Overrides::default(),
+            &environment,
+            &RepositoryFiles::default(),
+        )?)
+    }
+
+    /// Adds a repository to the settings, also to groups. Returns its name.
+    pub(crate) fn add(
+        &self,
+        name: Option<&str>,
+        path: &Path,
+        reference: Option<&str>,
+        groups: &[String],
+    ) -> Result<String> {
+        let repository = Repository::discover(path)?;
+        let place = repository.place().to_owned();
+        let text = place
+            .to_str()
+            .with_context(|| format!("{} is not UTF-8", place.display()))?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => name_of(&place).with_context(|| format!("{text}: no name; use NAME=DIR"))?,
+        };
+        let config = self.config()?;
+        if let Some(known) = config.links.get(&name)
+            && known.path != place
+        {
+            return Err(OpError::new(
+                format!("{name} is {}", known.path.display()),
+                format!("give the other one a name: NAME={text}"),
+            ));
+        }
+        std::fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;
+        let value = match reference {
+            Some(reference) => format!("{text}#{reference}"),
+            None => text.to_owned(),
+        };
+        if config.qdrant.server.value.is_none() {
+            set(&self.settings(), "qdrant.server", DEFAULT_SERVER)?;
+        }
+        set(&self.settings(), &format!("linked.{name}"), &value)?;
+        for group in groups {
+            let members = config.links.members(group);
+            if !members.contains(&name) {
+                let members = members.into_iter().chain([name.clone()]).collect::<Vec<_>>();
+                set(&self.settings(), &format!("scopes.{group}"), &members.join(", "))?;
+            }
+        }
+        Ok(name)
+    }
+
+    /// Removes a repository from the settings. Its points are removed when the fleet is indexed.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        let config = self.config()?;
+        if !unset(&self.settings(), &format!("linked.{name}"))? {
+            return Err(unknown(name));
+        }
+        for group in config.links.scopes() {
+            let mut members = config.links.members(&group);
+            let n_members = members.len();
+            members.retain(|member| member != name);
+            let key = format!("scopes.{group}");
+            if members.is_empty() && n_members > 0 {
+                unset(&self.settings(), &key)?;
+            } else if members.len() < n_members {
+                set(&self.settings(), &key, &members.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the fleet with the repositories of `groups`, or with all repositories.
+    pub(crate) fn open(&self, groups: &[String]) -> Result<Workspace> {
+        if !self.settings().exists() {
+            return Err(OpError::new(
+                format!("{} is no fleet", self.0.display()),
+                "create one: codescout fleet add DIR",
+            ));
+        }
+        let home = self.home();
+        let store = FileStore::open(&home)?;
+        let repository = Repository::open(&home)?;
+        if repository.head()?.commit().is_none() {
+            store.commit("HEAD")?;
+        }
+        let mut config = self.config()?;
+        config.links = config.links.only(groups).map_err(|group| {
+            OpError::not_found(
+                format!("no group is called {group:?}"),
+                "the groups are [scopes] in fleet.toml",
+            )
+        })?;
+        let options = config.qdrant.options()?;
+        let options = options.context("no Qdrant server: set qdrant.server in fleet.toml")?;
+        let overrides = Overrides {
+            sidecar: Some(default_sidecar_root(&repository)),
+            ..Overrides::default()
+        };
+        let storage = Storage::of(&repository, &overrides, &Environment::default())?.without_creating()?;
+        let mut workspace = Workspace::with(repository, storage, config, None)?;
+        let profile = workspace.models.own().profile().id();
+        let name = format!(
+            "{}-fleet-{profile}-{:x}",
+            options.prefix,
+            workspace.build_options().recipe
+        );
+        workspace.fleet = Some(Fleet {
+            records: Records::of(&self.0, &name),
+            collection: FleetCollection::new(options.endpoint, name, options.timeout, options.query_timeout),
+            groups: groups.to_vec(),
+            statistics: Mutex::default(),
+            known: Mutex::default(),
+        });
+        Ok(workspace)
+    }
+}
+
+impl Fleet {
+    /// Returns what was stored of a repository, if it was stored as a whole.
+    pub(crate) fn recorded(&self, name: &str) -> Option<Recorded> {
+        self.records
+            .all()
+            .get(name)
+            .filter(|recorded| recorded.is_whole)
+            .cloned()
+    }
+
+    /// Returns the name of the collection.
+    pub(crate) fn collection_name(&self) -> &str {
+        self.collection.name()
+    }
+
+    /// Compares what is stored of a repository with its current commit.
+    pub(crate) fn state(&self, link: &Link) -> Result<&'static str> {
+        let Some(recorded) = self.recorded(&link.name) else {
+            return Ok("not stored");
+        };
+        let workspace = match Workspace::open_linked(&link.path) {
+            Ok(workspace) => workspace,
+            Err(error) => {
+                tracing::debug!("{error:#}");
+                return Ok("cannot be opened");
+            }
+        };
+        let target = workspace.target(link.reference.as_deref().unwrap_or("HEAD"))?;
+        let commit = target.and_then(|target| target.commit).map(|commit| commit.to_string());
+        Ok(match commit {
+            Some(commit) if commit == recorded.commit => "up to date",
+            Some(_) => "behind",
+            None => "without a commit",
+        })
+    }
+
+    /// Returns the statistics of the visible repositories.
+    pub(super) fn statistics(&self, links: &[Link]) -> Option<Arc<Statistics>> {
+        let stamps = self.records.stamps(links.iter().map(|link| link.name.as_str()));
+        let mut held = self.statistics.lock();
+        if let Some((known, statistics)) = held.as_ref()
+            && *known == stamps
+        {
+            return Some(Arc::clone(statistics));
+        }
+        let of_link = |link: &Link| {
+            self.records.statistics(&link.name).unwrap_or_else(|error| {
+                tracing::warn!("{error:#}");
+                None
+            })
+        };
+        let all = Arc::new(Statistics::sum(links.iter().filter_map(of_link)));
+        *held = Some((stamps, Arc::clone(&all)));
+        Some(all)
+    }
+}
+
+fn unknown(name: &str) -> OpError {
+    OpError::not_found(
+        format!("no repository is called {name:?}"),
+        "codescout fleet list lists them",
+    )
+}
+
+/// Returns the name of the repository in a folder: that of the folder, with other characters replaced.
+fn name_of(place: &Path) -> Option<String> {
+    let folder = match place.file_name()? {
+        name if name == ".git" => place.parent()?.file_name()?,
+        name => name,
+    };
+    let text = folder.to_string_lossy();
+    let text = text.strip_suffix(".git").unwrap_or(&text);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let name: String = text.chars().map(plain).collect();
+    let name = name.trim_matches('-');
+    (!name.is_empty()).then(|| name.to_owned())
+}

@@ -1,0 +1,412 @@
+//! Tests fleets: many repositories whose files a Qdrant stub chooses.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cli::{Called, call_in, spawn_in};
+use crate::mcp::Client;
+use crate::support::qdrant::QdrantStub;
+use crate::support::{Reply, TestRepo, is_long, kill, wait_until};
+
+struct Fleet {
+    qdrant: QdrantStub,
+    folder: PathBuf,
+    client: TestRepo,
+    server: TestRepo,
+}
+
+impl Fleet {
+    /// Two repositories: `client` in the group `web`, `server` in the group `core`.
+    fn new() -> Self {
+        let qdrant = QdrantStub::start();
+        qdrant.be_strict();
+        let client = TestRepo::new(
+            "
+            //- src/upload.rs
+            /// Sends a file again after the connection was lost.
+            pub fn retry_upload(path: &str) -> bool {
+                !path.is_empty()
+            }
+            //- src/canary.rs
+            pub fn canary_of_web() {}
+            //- .env
+            TOKEN=canary-of-an-environment
+            ",
+        );
+        let server = TestRepo::new(
+            "
+            //- store.go
+            package store
+
+            // Keep writes an uploaded file to the disk.
+            func Keep(name string) error {
+                return nil
+            }
+            ",
+        );
+        let fleet = Self {
+            folder: client.beside("fleet"),
+            qdrant,
+            client,
+            server,
+        };
+        std::fs::create_dir_all(&fleet.folder).unwrap();
+        let settings = format!("[qdrant]\nserver = \"{}\"\n", fleet.qdrant.url());
+        std::fs::write(fleet.folder.join("fleet.toml"), settings).unwrap();
+        for (name, repo, group) in [("client", &fleet.client, "web"), ("server", &fleet.server, "core")] {
+            let typed = format!("{name}={}", repo.root().display());
+            fleet.call(&["add", &typed, "--group", group]).expect(0);
+        }
+        fleet
+    }
+
+    fn call(&self, args: &[&str]) -> Called {
+        let folder = self.folder.to_str().unwrap();
+        let args = [&["fleet", "--dir", folder], args].concat();
+        call_in(self.folder.parent().unwrap(), &args, b"")
+    }
+
+    fn index(&self) -> Called {
+        self.call(&["index"]).expect(0)
+    }
+
+    /// Returns the paths of the results of a search.
+    fn found(&self, query: &str) -> Vec<String> {
+        let answer = self.call(&["search", query, "--json"]).json();
+        let hits = answer["results"].as_array().unwrap().iter();
+        hits.map(|hit| hit["path"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn one_question_covers_all_repositories() {
+    let fleet = Fleet::new();
+    let indexed = fleet.index().text();
+    assert!(indexed.contains("client:") && indexed.contains("server:"), "{indexed}");
+    let found = fleet.found("an uploaded file");
+    assert!(found.contains(&"client:/src/upload.rs".to_owned()), "{found:?}");
+    assert!(found.contains(&"server:/store.go".to_owned()), "{found:?}");
+    let symbol = fleet.call(&["symbol", "retry_upload"]).expect(0).text();
+    assert!(symbol.contains("client:/src/upload.rs"), "{symbol}");
+    let read = fleet.call(&["read", "server:store.go"]).expect(0).text();
+    assert!(read.contains("func Keep"), "{read}");
+    let lines = fleet.call(&["grep", "func Keep"]).expect(0).text();
+    assert!(lines.contains("server:/store.go"), "{lines}");
+    // No text leaves the machine, and no file with credentials is stored.
+    let payloads = serde_json::to_string(&fleet.qdrant.payloads()).unwrap();
+    assert!(
+        payloads.contains("retry_upload") || payloads.contains("retryupload"),
+        "{payloads}"
+    );
+    assert!(
+        !payloads.contains("again after") && !payloads.contains(".env"),
+        "{payloads}"
+    );
+    let hidden = fleet.call(&["grep", "canary-of-an-environment"]).text();
+    assert!(!hidden.contains("TOKEN"), "{hidden}");
+}
+
+#[test]
+fn only_what_is_new_is_stored() {
+    let fleet = Fleet::new();
+    fleet.index();
+    assert_eq!(fleet.index().text(), "");
+    fleet
+        .client
+        .write("src/pause.rs", "pub fn pause_between_attempts() {}\n");
+    fleet.client.remove("src/upload.rs");
+    fleet.client.commit("pause");
+    let behind = fleet.call(&["status"]).expect(1).text();
+    assert!(
+        behind.contains("client  behind") && behind.contains("server  up to date"),
+        "{behind}"
+    );
+    let indexed = fleet.call(&["index", "--json"]).expect(0).json();
+    assert_eq!(
+        (&indexed["name"], &indexed["points_stored"]),
+        (&"client".into(), &2.into()),
+        "{indexed}"
+    );
+    assert_eq!(indexed["points_removed"], 2, "{indexed}");
+    fleet.call(&["status"]).expect(0);
+    assert_eq!(fleet.found("pause_between_attempts")[0], "client:/src/pause.rs");
+    assert!(
+        !fleet
+            .found("retry_upload")
+            .contains(&"client:/src/upload.rs".to_owned())
+    );
+    let checked = fleet.call(&["verify"]).expect(0).text();
+    assert!(checked.contains("0 missing, 0 too many"), "{checked}");
+}
+
+#[test]
+fn lost_points_are_named_found_and_stored_again() {
+    let fleet = Fleet::new();
+    fleet.index();
+    fleet.qdrant.drop_all();
+    let answer = fleet.call(&["search", "retry_upload", "--json"]).json();
+    assert_eq!(answer["results"][0]["path"], "client:/src/upload.rs", "{answer}");
+    let because = answer["incomplete_because"].to_string();
+    assert!(because.contains("Qdrant does not choose files"), "{because}");
+    let differing = fleet.call(&["verify"]).expect(1).text();
+    assert!(
+        differing.contains("missing") && !differing.contains(" 0 missing"),
+        "{differing}"
+    );
+    fleet.call(&["verify", "--repair"]).expect(0);
+    assert!(
+        fleet
+            .call(&["verify"])
+            .expect(0)
+            .text()
+            .contains("0 missing, 0 too many")
+    );
+    assert_eq!(fleet.found("retry_upload")[0], "client:/src/upload.rs");
+    fleet.qdrant.lose_every(2);
+    fleet.call(&["verify"]).expect(1);
+    fleet.call(&["verify", "--repair"]).expect(0);
+    fleet.call(&["verify"]).expect(0);
+}
+
+#[test]
+fn without_the_server_the_repositories_are_searched_here() {
+    let fleet = Fleet::new();
+    fleet.index();
+    fleet.qdrant.fail(|_| Some(Reply::status(503)));
+    let answer = fleet.call(&["search", "retry_upload", "--json"]).json();
+    assert_eq!(answer["results"][0]["path"], "client:/src/upload.rs", "{answer}");
+    assert_eq!(answer["complete"], false, "{answer}");
+}
+
+#[test]
+fn an_interrupted_run_is_continued() {
+    let fleet = Fleet::new();
+    fleet
+        .qdrant
+        .fail(|seen| seen.path.contains("/points/delete").then(|| Reply::status(400)));
+    fleet.index();
+    fleet.client.remove("src/upload.rs");
+    fleet.client.commit("remove");
+    fleet.call(&["index"]).expect(2);
+    // The record says that the server may have any of the points.
+    let answer = fleet.call(&["search", "canary_of_web", "--json"]).json();
+    assert!(
+        answer["incomplete_because"]
+            .to_string()
+            .contains("client is not stored"),
+        "{answer}"
+    );
+    fleet.qdrant.mend();
+    fleet.index();
+    let checked = fleet.call(&["verify"]).expect(0).text();
+    assert!(
+        checked.contains("client:") && !checked.contains("1 too many"),
+        "{checked}"
+    );
+}
+
+#[test]
+fn a_group_shows_nothing_of_other_groups() {
+    let fleet = Fleet::new();
+    fleet.index();
+    for args in [
+        &["search", "canary_of_web"][..],
+        &["symbol", "canary_of_web"],
+        &["grep", "canary_of_web"],
+        &["read", "client:src/canary.rs"],
+        &["search", "canary_of_web", "--linked=client"],
+        &["outline", "client:/"],
+        &["list"],
+    ] {
+        let called = fleet.call(&[args, &["--group", "core", "--json"]].concat());
+        let text = called.text() + &called.stderr;
+        let others = text.replace(args[args.len() - 1], "");
+        assert!(
+            !others.contains("canary.rs") && !others.contains("upload"),
+            "{args:?}: {text}"
+        );
+        assert!(
+            !text.contains(fleet.client.root().to_str().unwrap()),
+            "{args:?}: {text}"
+        );
+    }
+    // A repository that is not visible and one that does not exist give the same answer.
+    let of = |name: &str| {
+        let called = fleet.call(&["read", &format!("{name}:src/canary.rs"), "--group", "core"]);
+        called.stderr.replace(name, "NAME")
+    };
+    assert_eq!(of("client"), of("nowhere"));
+    let visible = fleet
+        .call(&["symbol", "canary_of_web", "--group", "web"])
+        .expect(0)
+        .text();
+    assert!(visible.contains("client:/src/canary.rs"), "{visible}");
+    assert!(
+        fleet
+            .call(&["list", "--group", "nobody"])
+            .expect(2)
+            .stderr
+            .contains("no group")
+    );
+}
+
+#[test]
+fn what_is_removed_from_the_settings_is_removed_from_the_server() {
+    let fleet = Fleet::new();
+    fleet.index();
+    fleet.call(&["remove", "client"]).expect(0);
+    assert!(
+        fleet
+            .call(&["remove", "client"])
+            .expect(2)
+            .stderr
+            .contains("no repository")
+    );
+    let removed = fleet.index().text();
+    assert!(removed.contains("client: removed"), "{removed}");
+    assert_eq!(fleet.qdrant.repositories().into_iter().collect::<Vec<_>>(), ["server"]);
+    assert!(
+        fleet
+            .found("retry_upload")
+            .iter()
+            .all(|path| path.starts_with("server:"))
+    );
+}
+
+#[test]
+fn bad_folders_are_named_and_the_others_added() {
+    let fleet = Fleet::new();
+    let elsewhere = fleet.client.beside("nothing-here");
+    let other = fleet.client.bare_clone("other.git");
+    let list = fleet.client.beside("list");
+    std::fs::write(
+        &list,
+        format!("{}\n\n{}\n", elsewhere.display(), other.root().display()),
+    )
+    .unwrap();
+    let called = fleet.call(&["add", "--from-list", list.to_str().unwrap()]).expect(2);
+    assert!(called.stderr.contains("nothing-here"), "{}", called.stderr);
+    assert!(called.text().contains("other"), "{}", called.text());
+    let taken = format!("client={}", other.root().display());
+    let called = fleet.call(&["add", &taken]).expect(2);
+    assert!(called.stderr.contains("give the other one a name"), "{}", called.stderr);
+}
+
+#[test]
+fn a_gateway_answers_for_its_groups_alone() {
+    let fleet = Fleet::new();
+    fleet.index();
+    let option = format!("--fleet={}", fleet.folder.display());
+    let start = |options: &[&str]| {
+        let mut client = Client::start(fleet.folder.parent().unwrap(), &[&[option.as_str()], options].concat());
+        client.initialize("test");
+        client
+    };
+    let mut all = start(&[]);
+    let found = all.call("search", json!({"query": "retry_upload"})).facts;
+    assert_eq!(found["results"][0]["path"], "client:/src/upload.rs", "{found}");
+    let read = all.call("read", json!({"target": "client:src/upload.rs"})).text;
+    assert!(read.contains("fn retry_upload"), "{read}");
+    let read = all.call("read", json!({"target": "client:.env"})).failure();
+    assert!(!read.contains("canary"), "{read}");
+
+    let mut core = start(&["--group", "core"]);
+    let client = fleet.client.root().to_str().unwrap();
+    for (tool, arguments) in [
+        ("search", json!({"query": "canary_of_web"})),
+        ("search", json!({"query": "canary_of_web", "repos": ["client"]})),
+        ("search", json!({"query": "canary_of_web", "repos": ["web"]})),
+        ("search", json!({"query": "canary_of_web", "mode": "regex"})),
+        ("search", json!({"query": "canary_of_web", "repo": client})),
+        ("search", json!({"query": "canary_of_web", "all_history": true})),
+        ("symbol", json!({"name": "canary_of_web"})),
+        ("graph", json!({"op": "callers", "target": "canary_of_web"})),
+        ("outline", json!({"path": "client:/"})),
+        ("read", json!({"target": "client:src/canary.rs"})),
+        ("history", json!({"target": "client:src/canary.rs"})),
+        ("status", json!({})),
+        ("status", json!({"repo": client})),
+    ] {
+        let answer = core.call(tool, arguments.clone());
+        let text = format!("{}{}", answer.text, answer.facts);
+        let asked = arguments.as_object().unwrap().values();
+        let others = asked.fold(text.clone(), |text, asked| {
+            text.replace(asked.as_str().unwrap_or("\0"), "")
+        });
+        for secret in ["canary.rs", "upload", "pub fn", "\"web\""] {
+            assert!(!others.contains(secret), "{tool} {arguments}: {text}");
+        }
+    }
+    // Nothing tells the repository of another group from one that does not exist.
+    let mut refused = |name: &str| {
+        let answer = core.call("search", json!({"query": "x", "repos": [name]}));
+        answer.failure().replace(name, "NAME")
+    };
+    assert_eq!(refused("client"), refused("clients"));
+}
+
+#[test]
+fn a_watched_fleet_has_each_commit_soon() {
+    let fleet = Fleet::new();
+    let folder = fleet.folder.to_str().unwrap();
+    let mut feeder = spawn_in(
+        fleet.folder.parent().unwrap(),
+        &["fleet", "--dir", folder, "index", "--watch"],
+    );
+    wait_until("both are stored", || fleet.call(&["status"]).code == 0);
+    fleet.client.write("src/fresh.rs", "pub fn fresh_definition() {}\n");
+    fleet.client.commit("fresh");
+    wait_until("the commit is stored", || {
+        fleet
+            .found("fresh_definition")
+            .first()
+            .is_some_and(|path| path == "client:/src/fresh.rs")
+    });
+    kill(&mut feeder);
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_behind() {
+    let fleet = Fleet::new();
+    let folder = fleet.folder.to_str().unwrap();
+    let n_kills = if is_long() { 50 } else { 4 };
+    for number in 0..n_kills {
+        fleet.client.write(
+            format!("src/added_{number}.rs"),
+            format!("pub fn added_{number}() {{}}\n"),
+        );
+        if number > 0 {
+            fleet.client.remove(format!("src/added_{}.rs", number - 1));
+        }
+        fleet.client.commit("change");
+        // Ends the run after another number of requests each time.
+        let n_left = AtomicUsize::new(number % 8);
+        let (send, reached) = channel();
+        fleet.qdrant.fail(move |_| {
+            if n_left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+                .is_ok()
+            {
+                return None;
+            }
+            _ = send.send(());
+            Some(Reply::status(200).after(Duration::from_secs(600)))
+        });
+        let mut feeder = spawn_in(fleet.folder.parent().unwrap(), &["fleet", "--dir", folder, "index"]);
+        _ = reached.recv_timeout(Duration::from_secs(60));
+        kill(&mut feeder);
+        fleet.qdrant.mend();
+    }
+    fleet.index();
+    let checked = fleet.call(&["verify"]).expect(0).text();
+    assert!(
+        checked.lines().all(|line| line.ends_with("0 missing, 0 too many")),
+        "{checked}"
+    );
+    let last = format!("added_{}", n_kills - 1);
+    assert_eq!(fleet.found(&last)[0], format!("client:/src/{last}.rs"));
+}
