@@ -32,8 +32,8 @@ use crate::ops::{
 
 /// Search, read and navigate any revision of a git repository.
 ///
-/// Works offline in any clone without configuration. Missing parts of the index are built first and kept in .codescout/.
-/// Exit status: 0 if something was found, 1 if nothing was, 2 on error or if nothing found is certain.
+/// Works offline in any clone without configuration. Builds missing parts of the index first, in .codescout/.
+/// Exit status: 0 if something is found, 1 if nothing is, 2 on error or if nothing found is certain.
 #[derive(Debug, Parser)]
 #[command(name = "codescout", version, max_term_width = 100, propagate_version = true)]
 pub(super) struct Args {
@@ -43,38 +43,42 @@ pub(super) struct Args {
     pub(super) command: Command,
 }
 
-/// Heading in the help output of the options that every command has. They are listed last.
-const GLOBAL_HEADING: &str = "Options of every command";
-
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Global {
     /// Revision: a commit, branch or tag, INDEX, or WORKTREE (files as they are on disk)
-    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(long = "ref", value_name = "REV", default_value = "WORKTREE", global = true)]
     pub(super) reference: String,
     /// Run as if started in this directory; for a URL, in a clone in your cache (see clone.hosts)
-    #[arg(long, value_name = "DIR", default_value = ".", global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(long, value_name = "DIR", default_value = ".", global = true)]
     pub(super) repo: PathBuf,
     /// Print the result as one JSON object
-    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(long, global = true)]
     pub(super) json: bool,
     /// Print paths relative to the repository root instead of the current directory
-    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(long, global = true)]
     pub(super) full_name: bool,
     /// When to use colors: auto (on a terminal), always or never
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true, global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        global = true
+    )]
     color: ColorArg,
     /// Disable colors, as --color never
     #[arg(long, hide = true, global = true)]
     no_color: bool,
     /// Do not show long output through a pager
-    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(long, global = true)]
     pub(super) no_pager: bool,
     /// Print errors only, no progress
-    #[arg(short, long, global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(short, long, global = true)]
     pub(super) quiet: bool,
     /// Print more; repeat for details
-    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = GLOBAL_HEADING)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(super) verbose: u8,
 }
 
@@ -125,9 +129,9 @@ pub(super) enum Command {
     Grep(GrepArgs),
     /// Find definitions by name
     Symbol(Paged<Symbol>),
-    /// Show which definitions and files use which
+    /// Show callers, references and imports, and what a change affects
     Graph(Paged<Graph>),
-    /// Outline the repository, a directory or a file
+    /// List what the repository, a directory or a file defines
     Outline(Paged<Outline>),
     /// Print a file or parts of it at any revision
     Read(Read),
@@ -137,17 +141,17 @@ pub(super) enum Command {
     Blame(Paged<Blame>),
     /// Show changes between two revisions, by definition
     Diff(Paged<Diff>),
-    /// Review a change: what it does to whom, tests to run, and what is not known
+    /// Review a change: affected code, tests to run, and what is uncertain
     Review(ReviewArgs),
-    /// Change definitions, sections, keys and text of files
+    /// Edit definitions, sections, keys and text in files
     Edit(EditArgs),
-    /// Rename a definition with all that certainly refers to it
+    /// Rename a definition and every reference that certainly means it
     Rename(Rename),
-    /// Keep notes about definitions, and see whether they still hold
+    /// Keep notes about definitions and check whether they still hold
     Memory(Paged<Memory>),
-    /// Audit what documents say about code, and list documents by kind
+    /// Find stale names, paths and links in documentation
     Docs(Paged<Docs>),
-    /// Run a command that you have configured, such as the tests
+    /// Run a configured command, such as the tests
     Run(Paged<Run>),
     /// Build or update the index
     Index(IndexArgs),
@@ -163,9 +167,9 @@ pub(super) enum Command {
     Gc(GcArgs),
     /// Export the index of one or more revisions to a file
     Export(ExportArgs),
-    /// Import an index bundle, or what a compiler found names to mean
+    /// Import an index bundle or a SCIP index
     Import(ImportArgs),
-    /// Run a compiler's indexer that you have installed, and import what it finds
+    /// Run an installed SCIP indexer and import its result
     Precise(PreciseArgs),
     /// Cache the index between CI jobs
     Ci(CiArgs),
@@ -177,7 +181,7 @@ pub(super) enum Command {
     Hooks(HooksArgs),
     /// Search many repositories through a Qdrant server
     Fleet(FleetArgs),
-    /// Show repositories as pages in a browser, on this machine only
+    /// Browse repositories in a web browser, on this machine only
     Web(WebArgs),
     /// Run an MCP server for coding agents
     Serve(ServeArgs),
@@ -196,6 +200,9 @@ pub(super) enum Command {
     /// Run language servers for other commands
     #[command(hide = true)]
     Broker(BrokerArgs),
+    /// Options of every command
+    #[command(hide = true)]
+    Options,
 }
 
 /// An operation with options that select a page of its results.
@@ -214,7 +221,7 @@ pub(super) struct PageArgs {
     #[arg(short = 'n', long, value_name = "N")]
     pub(super) limit: Option<usize>,
     /// Continue from the `next_cursor` of an earlier answer
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", hide_short_help = true)]
     pub(super) cursor: Option<String>,
 }
 
@@ -244,7 +251,7 @@ pub(super) struct ReviewArgs {
     /// Print Markdown for a comment on a pull request
     #[arg(long, conflicts_with = "json")]
     pub(super) markdown: bool,
-    /// Write a page that needs no script and no network to this file; - for standard output
+    /// Write a self-contained page to this file; - for standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "markdown"])]
     pub(super) html: Option<PathBuf>,
     /// With --html: start of links to files, such as https://github.com/OWNER/NAME/blob/main

@@ -16,6 +16,7 @@ mod fleet;
 mod gc;
 mod graph;
 mod grep;
+mod help;
 mod hooks;
 mod import;
 mod index;
@@ -43,7 +44,7 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue};
 
 use self::args::{Args, Command, Global, PageArgs, Paged};
@@ -85,7 +86,8 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     // No worker can be started if the path is unknown.
     use_workers(this_program().unwrap_or_default());
     let is_verbose = args.iter().any(|arg| arg == "--verbose" || arg == "-v");
-    let mut args = match Args::try_parse_from(args) {
+    let parsed = help::command().try_get_matches_from(args);
+    let mut args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(mut error) => {
             suggest_quotes(&mut error);
@@ -269,6 +271,10 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Broker(broker) => broker::run(broker),
         Command::Fleet(fleet) => fleet::run(&args.global, fleet, output),
         Command::Serve(serve) => serve::run(&args.global, serve),
+        Command::Options => {
+            output.put(&help::options())?;
+            Ok(Found::Something)
+        }
     }
 }
 

@@ -94,13 +94,13 @@ pub(crate) struct FileSelection {
     #[schemars(description = "")]
     pub(crate) tests: WithTests,
     /// Include only files of this package; with +deps also of the packages that it needs; repeatable
-    #[arg(long = "package", value_name = "NAME")]
+    #[arg(long = "package", value_name = "NAME", hide_short_help = true)]
     #[serde(rename = "package", skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub(crate) packages: Vec<String>,
     /// Include linked repositories too (see `codescout config`): all, or the links and scopes with these names
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',',
-        default_missing_value = "*")]
+        default_missing_value = "*", hide_short_help = true)]
     #[serde(rename = "repos", skip_serializing_if = "Vec::is_empty")]
     #[schemars(description = "linked; * for all")]
     pub(crate) linked: Vec<String>,

@@ -52,7 +52,7 @@ pub(crate) enum ProfileArg {
     Write,
     /// Keep notes about definitions
     Memory,
-    /// Find what documents say that is not so any more
+    /// Find stale names, paths and links in documents
     Docs,
     /// Run commands that you have configured
     Run,
@@ -71,15 +71,13 @@ pub(crate) enum BodiesArg {
 #[command(after_help = "Examples:
   codescout install --list                        list the agents found on this machine
   codescout install claude-code                   configure all your projects
-  codescout install codex --scope project         configure this repository for everyone who works on it
+  codescout install codex --scope project         configure this repository for everyone
   codescout install cursor --dry-run              only show what would change
-  codescout install vscode --http http://127.0.0.1:8000/mcp --yes
   codescout install windsurf --root ~/src         for agents that do not pass the open project
-  codescout install codex --profile write         also let the agent edit and rename through codescout
-  codescout install gemini --instructions         also add instructions for the agent
-  codescout install codex --with skill,hooks      also add a skill, and notes before or after its searches
+  codescout install codex --profile write         also let the agent edit and rename
+  codescout install codex --with skill,hooks      also add a skill, and notes on its searches
 
-Changes are shown and written only after confirmation. `codescout uninstall` restores the previous files.")]
+Changes are shown and written only after confirmation. `uninstall` restores the files.")]
 pub(crate) struct InstallArgs {
     /// Agent to configure; without it, the agents found are listed and, on a terminal, offered one by one
     #[arg(value_parser = client_parser(), conflicts_with = "list")]
@@ -132,7 +130,7 @@ pub(crate) enum ExtraArg {
 
 A file that has not changed since `install` is restored byte for byte; from other files only the entry is removed.")]
 pub(crate) struct UninstallArgs {
-    /// Agent to configure
+    /// Agent to remove codescout from
     #[arg(value_parser = client_parser())]
     pub(crate) client: &'static Client,
     #[command(flatten)]

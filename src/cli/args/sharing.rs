@@ -58,7 +58,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImportCommand {
-    /// Import which definitions a compiler found each name to mean
+    /// Import a SCIP index: exact references from a compiler
     Scip(ImportScipArgs),
 }
 

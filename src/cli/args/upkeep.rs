@@ -52,8 +52,8 @@ pub(crate) enum HistoryVersions {
   codescout init --without agents,ci
   codescout init --undo
 
-Changes files of this clone, and files of yours that apply to all your projects, such as ~/.claude.json: the
-configuration of the coding agents that are found. The plan names each file; --without agents leaves these out.
+Changes files of this clone and the configuration of coding agents for all your projects, such
+as ~/.claude.json. The plan names each file; --without agents leaves these out.
 
 Exit status: 0 if all is done, 1 if nothing was changed, 2 if a step failed.")]
 pub(crate) struct InitArgs {

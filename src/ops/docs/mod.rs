@@ -71,7 +71,7 @@ pub(crate) struct Docs {
     #[serde(default)]
     #[schemars(description = "in front matter: accepted")]
     status: Option<String>,
-    /// For audit: write the new name of what was renamed, where there is exactly one
+    /// For audit: replace stale names that have exactly one new name
     #[arg(long)]
     #[serde(default)]
     #[schemars(description = "write new names")]

@@ -80,7 +80,7 @@ pub(crate) struct Graph {
     #[arg(long, value_name = "N")]
     #[schemars(description = "0: all")]
     depth: Option<u32>,
-    /// Also list references that only have the name, and could mean TARGET
+    /// Also list possible references (same name, target unknown)
     #[arg(long)]
     #[schemars(description = "")]
     candidates: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Graph {
     format: Format,
     /// With impact: print only the test files, or the ids of the tests, for another program. Exit status: 0 if there are
     /// tests, 1 if there are certainly none, 3 if all tests must be run, 2 on error
-    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "files")]
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "files", hide_short_help = true)]
     #[serde(skip)]
     ci: Option<CiList>,
     #[command(flatten)]

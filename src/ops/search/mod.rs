@@ -38,17 +38,12 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
   codescout search where is a failed upload retried
   codescout search parse_query --lang rust --path src
   codescout search parse_query -- src tests            only below these directories
-  codescout search token bucket --ref v1.2.0 --json
   codescout search '\"no such table\" when a migration runs'
   codescout search token bucket --refs v1.0,v2.0,WORKTREE
-  codescout search --pack how is an upload retried     definitions with callers, tests and last change
-  codescout search --pack main...topic --max-tokens 9000
+  codescout search --pack how is an upload retried     definitions with callers and tests
   codescout search --all-history token bucket          also what was deleted
   codescout search --in commits why are retries limited --since 1y
-  codescout search --in diffs 'max_retries = 3' --path src
-  codescout search --in docs how to release
-  codescout search --in diffs --mode regex 'fn retry_\\w+' --author ada
-  echo how are errors shown | codescout search -")]
+  codescout search --in diffs 'max_retries = 3' --path src")]
 pub(crate) struct Search {
     /// Question, words or name; `-` reads it from standard input
     #[arg(value_name = "WORDS", required = true, value_parser = path_text())]
@@ -73,15 +68,15 @@ pub(crate) struct Search {
     #[schemars(description = "also deleted")]
     all_history: bool,
     /// With --in: search commits since this date: 2024-02-29, 2024-02-29T13:05Z, or an age such as 12h, 30d, 2w, 6m, 1y
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", hide_short_help = true)]
     #[schemars(description = "of commits: 2024-02-29, 30d")]
     since: Option<String>,
     /// With --in: search commits until this date
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", hide_short_help = true)]
     #[schemars(description = "of commits")]
     until: Option<String>,
     /// With --in: search commits whose author (name or address, after mailmap) matches this regular expression, ignoring case
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", hide_short_help = true)]
     #[schemars(description = "regex")]
     author: Option<String>,
     /// Lines to show for each result; with --mode regex, lines around each match
@@ -99,15 +94,21 @@ pub(crate) struct Search {
     pack: bool,
     /// With --pack: maximum size of the answer in tokens [default: 6000]
     // Over MCP, `max_tokens` limits every answer and is a common parameter.
-    #[arg(long, value_name = "N", requires = "pack", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(long, value_name = "N", requires = "pack", hide_short_help = true, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     #[serde(skip)]
     max_tokens: Option<u32>,
     /// Always rerank with the configured reranker (rerank.server), even if the query is a name
-    #[arg(long, num_args = 0, default_missing_value = "true", conflicts_with = "no_rerank")]
+    #[arg(
+        long,
+        num_args = 0,
+        default_missing_value = "true",
+        conflicts_with = "no_rerank",
+        hide_short_help = true
+    )]
     #[schemars(description = "default: prose")]
     rerank: Option<bool>,
     /// Do not use the configured reranker
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     #[serde(skip)]
     no_rerank: bool,
     /// Search deleted code alone

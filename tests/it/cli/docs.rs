@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{call, call_in, project};
+use super::{call, call_in, commands_in_help, project};
 
 const DOCS: &str = include_str!("../../../docs/cli.md");
 /// The sections about options common to several commands and fields common to all answers.
@@ -87,14 +87,34 @@ fn every_flag_is_described() {
 
 #[test]
 fn every_command_is_described() {
+    let names: BTreeSet<String> = commands_in_help().into_iter().collect();
+    assert_eq!(names, COMMANDS.iter().map(|name| (*name).to_owned()).collect());
+}
+
+#[test]
+fn options_of_every_command_have_a_page() {
     let nowhere = tempfile::tempdir().unwrap();
-    let help = call_in(nowhere.path(), &["--help"], b"").expect(0).text();
-    let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
-    let commands = commands.take_while(|line| line.starts_with("  "));
-    let names: BTreeSet<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
-    let described: BTreeSet<&str> = COMMANDS.iter().copied().chain(["help"]).collect();
-    let missing: Vec<_> = names.difference(&described).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    let page = call_in(nowhere.path(), &["help", "options"], b"").expect(0).text();
+    for option in [
+        "--ref",
+        "--repo",
+        "--json",
+        "--full-name",
+        "--color",
+        "--no-pager",
+        "--quiet",
+        "--verbose",
+    ] {
+        assert!(page.contains(option), "{option}");
+        for help in ["-h", "--help"] {
+            let text = call_in(nowhere.path(), &["graph", help], b"").expect(0).text();
+            assert!(!text.contains(&format!(" {option} ")), "{option}");
+            assert!(text.ends_with("Options of every command: codescout help options\n"));
+            let (usage, examples) = (text.find("Usage:"), text.find("Examples:"));
+            assert!(usage < examples && examples < text.find("Options:"), "{text}");
+        }
+    }
+    assert_eq!(call_in(nowhere.path(), &["options"], b"").expect(0).text(), page);
 }
 
 #[test]

@@ -104,6 +104,15 @@ pub(super) fn call(repo: &TestRepo, args: &[&str]) -> Called {
     call_in(repo.root(), args, b"")
 }
 
+/// Returns the commands in the program's help.
+pub(crate) fn commands_in_help() -> Vec<String> {
+    let nowhere = tempfile::tempdir().unwrap();
+    let help = call_in(nowhere.path(), &["--help"], b"").expect(0).text();
+    let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
 /// Creates a small project with files of several kinds.
 pub(super) fn project() -> TestRepo {
     let repo = TestRepo::new(

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{cut_off, program, stderr, succeed};
+use crate::cli::commands_in_help;
 use crate::support::{InTime, TestRepo, is_long, write_executable};
 
 /// A repository with such programs, called traps. The file `trace` exists after one has run.
@@ -410,24 +411,10 @@ const CALLS: &[(&str, &[&[&str]])] = &[
     ("eval", &[&["eval", "--from-history", "--sample", "3"]]),
 ];
 
-/// Returns the commands in the program's help, except `help`.
-fn commands() -> Vec<String> {
-    let help = Command::new(env!("CARGO_BIN_EXE_codescout"))
-        .arg("--help")
-        .output_in_time()
-        .unwrap();
-    let text = String::from_utf8(help.stdout).unwrap();
-    let listed = text.split("Commands:").nth(1).unwrap().lines().skip(1);
-    let names = listed
-        .take_while(|line| line.starts_with("  "))
-        .filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
-}
-
 #[test]
 fn every_command_is_called() {
     let called: Vec<&str> = CALLS.iter().map(|(name, _)| *name).collect();
-    let missing: Vec<String> = commands()
+    let missing: Vec<String> = commands_in_help()
         .into_iter()
         .filter(|name| !called.contains(&name.as_str()))
         .collect();
