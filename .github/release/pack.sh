@@ -13,7 +13,10 @@ version=$(python3 "$here/artifacts.py" version)
 python3 "$here/artifacts.py" get "$target" os >/dev/null
 program=$(cd "$(dirname "$program")" && pwd)/$(basename "$program")
 found=$("$program" --version)
-[ "$found" = "codescout $version" ] || { echo "pack.sh: $program is \"$found\", Cargo.toml says $version" >&2; exit 1; }
+case $found in
+"codescout $version" | "codescout $version ("*) ;;
+*) echo "pack.sh: $program is \"$found\", Cargo.toml says $version" >&2; exit 1 ;;
+esac
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 

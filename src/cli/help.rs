@@ -5,6 +5,7 @@ use std::fmt::Write;
 use clap::{Arg, Command, CommandFactory};
 
 use super::args::Args;
+use super::man::version;
 
 /// Name of the page about options of every command: `codescout help options`.
 pub(super) const OPTIONS: &str = "options";
@@ -55,7 +56,8 @@ pub(super) fn command() -> Command {
         .cloned()
         .collect();
     let overview = overview(&root);
-    root.help_template(overview)
+    root.version(version())
+        .help_template(overview)
         .mut_args(|arg| {
             let is_global = arg.is_global_set();
             arg.hide_short_help(is_global).hide_long_help(is_global)

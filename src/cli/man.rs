@@ -1,4 +1,4 @@
-//! `codescout man`: writes manual pages, and what `--version --verbose` prints.
+//! `codescout man`: writes manual pages, and what `--version` prints.
 
 use std::io;
 use std::path::Path;
@@ -8,6 +8,7 @@ use clap_mangen::Man;
 
 use super::Found;
 use super::args::{Args, ManArgs};
+use super::op::ID_DIGITS;
 use crate::extract;
 use crate::session::{Context as _, Result};
 
@@ -31,9 +32,22 @@ fn write(command: Command, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns what the program was built from. Release builds set the variables.
+/// The commit that the program was built from, and its date. Set by releases and `build.rs`.
+const COMMIT: Option<&str> = option_env!("CODESCOUT_COMMIT");
+const DATE: Option<&str> = option_env!("CODESCOUT_DATE");
+
+/// Returns the version, with the commit and its date if they are known.
+pub(super) fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match COMMIT.and_then(|commit| commit.get(..ID_DIGITS)).zip(DATE) {
+        Some((commit, date)) => format!("{version} ({commit} {date})"),
+        None => version.to_owned(),
+    }
+}
+
+/// Returns what the program was built from.
 pub(super) fn build() -> String {
-    let unknown = "unknown (not a release)";
+    let unknown = "unknown";
     let missing: Vec<&str> = extract::languages()
         .filter(|language| language.lacks_grammar())
         .map(|language| language.name)
@@ -45,8 +59,8 @@ pub(super) fn build() -> String {
     };
     format!(
         "commit: {}\ndate: {}\nplatform: {} {}\ngrammars: {grammars}\n",
-        option_env!("CODESCOUT_COMMIT").unwrap_or(unknown),
-        option_env!("CODESCOUT_DATE").unwrap_or(unknown),
+        COMMIT.unwrap_or(unknown),
+        DATE.unwrap_or(unknown),
         std::env::consts::OS,
         std::env::consts::ARCH,
     )

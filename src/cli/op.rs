@@ -13,7 +13,7 @@ use crate::ops::{Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style,
 use crate::session::{CallCtx, OpError, OpensAny, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
-const ID_DIGITS: usize = 10;
+pub(super) const ID_DIGITS: usize = 10;
 
 /// Runs `op` and prints its answer. `name` is the name of the command; cursors are valid only for the same command.
 pub(super) fn run<O: Op>(
