@@ -198,6 +198,13 @@ fn rows_are_cut_to_the_width() {
 }
 
 #[test]
+fn a_server_on_a_terminal_says_how_to_end_it() {
+    let mut call = OnTerminal::begin(&files(), 80, &[], "serve");
+    call.type_after("press Ctrl-D to end it", "\x04");
+    assert_eq!(call.end().0, 0);
+}
+
+#[test]
 fn paths_are_links_in_known_terminals() {
     const LINK: &str = "\x1b]8;;file://";
     let repo = long_lines();
