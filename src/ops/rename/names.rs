@@ -13,7 +13,7 @@ pub(super) fn check_old(language: &str, name: &str, kind: DefinitionKind, is_mem
     if profile.keywords.is_empty() {
         return Err(OpError::new(
             format!(
-                "definitions of {} cannot be renamed",
+                "rename does not support {}",
                 if language.is_empty() { "text" } else { language }
             ),
             "graph refs lists the references; edit changes them",
