@@ -7,9 +7,11 @@ use super::Found;
 use super::args::{Global, PageArgs};
 use super::columns::cut;
 use super::progress::CliProgress;
-use super::render::{ADDED, FAINT, MATCH, Output, REMOVED, STRONG, one_line, sanitize};
+use super::render::{ADDED, FAINT, KEYWORD, LITERAL, MATCH, Output, PATH, REMOVED, STRONG, one_line};
 use crate::model::typed;
-use crate::ops::{Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style, answered, on_disk, seen_from};
+use crate::ops::{
+    Ask, Common, Op, Page, PageOf, ProvenanceOut, Row, Sink, Style, Syntax, answered, on_disk, seen_from,
+};
 use crate::session::{CallCtx, OpError, OpensAny, Result, Session, Workspace};
 
 /// Number of digits of a commit id in the output.
@@ -119,12 +121,12 @@ fn print_rows<F, R: Row>(page: &Page<F, R>, limit: usize, terminal: &mut Termina
         }
         match row.raw() {
             // Exact bytes unless standard output is a terminal, where control characters are escaped.
-            Some(bytes) if !terminal.output.is_terminal() => terminal.output.bytes(bytes)?,
-            Some(bytes) => terminal.output.put(&sanitize(&String::from_utf8_lossy(bytes)))?,
+            Some((bytes, _)) if !terminal.output.is_terminal() => terminal.output.bytes(bytes)?,
+            Some((bytes, language)) => terminal.code(&String::from_utf8_lossy(bytes), language)?,
             None => row.render(terminal),
         }
         let is_followed = page.rows.len() > 1;
-        if is_followed && row.raw().is_some_and(|bytes| !bytes.ends_with(b"\n")) {
+        if is_followed && row.raw().is_some_and(|(bytes, _)| !bytes.ends_with(b"\n")) {
             terminal.output.put("\n")?;
         }
     }
@@ -143,6 +145,25 @@ struct Terminal<'a> {
     /// The current line: text on one line, with the file of a path.
     line: Vec<(Style, String, Option<PathBuf>)>,
     output: &'a mut Output,
+}
+
+impl Terminal<'_> {
+    /// Writes the text of a file.
+    fn code(&mut self, text: &str, language: &str) -> io::Result<()> {
+        let mut syntax = Syntax::named(text, language);
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let mut styled = String::new();
+            let end = start + line.trim_end_matches('\n').len();
+            syntax.between(start..end, |piece, style| {
+                styled.push_str(&self.output.styled(style_of(style), &text[piece]));
+            });
+            start += line.len();
+            styled.push_str(&text[end..start]);
+            self.output.put(&styled)?;
+        }
+        Ok(())
+    }
 }
 
 impl Sink for Terminal<'_> {
@@ -167,16 +188,26 @@ impl Sink for Terminal<'_> {
     fn end_whole(&mut self) {
         for (style, text, file) in self.line.drain(..) {
             let text = match style {
-                Style::Plain => text,
                 Style::Path => self.output.path(&text, file.as_deref()),
-                Style::Name | Style::Commit => self.output.name(STRONG, &text),
-                Style::Fact => self.output.name(FAINT, &text),
-                Style::Added => self.output.name(ADDED, &text),
-                Style::Removed => self.output.name(REMOVED, &text),
-                Style::Match => self.output.name(MATCH, &text),
+                style => self.output.name(style_of(style), &text),
             };
             self.output.put_deferred(&text);
         }
         self.output.put_deferred("\n");
+    }
+}
+
+/// Returns how a terminal shows a style.
+fn style_of(style: Style) -> anstyle::Style {
+    match style {
+        Style::Plain => anstyle::Style::new(),
+        Style::Path => PATH,
+        Style::Name | Style::Commit => STRONG,
+        Style::Fact | Style::Comment => FAINT,
+        Style::Added => ADDED,
+        Style::Removed => REMOVED,
+        Style::Match => MATCH,
+        Style::Literal => LITERAL,
+        Style::Keyword => KEYWORD,
     }
 }

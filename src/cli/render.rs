@@ -26,8 +26,12 @@ pub(super) const MATCH: Style = AnsiColor::Red.on_default().effects(Effects::BOL
 pub(super) const ADDED: Style = AnsiColor::Green.on_default();
 /// Style of removed lines.
 pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
-/// Paths.
-const PATH: Style = AnsiColor::Magenta.on_default();
+/// Style of strings in code.
+pub(super) const LITERAL: Style = AnsiColor::Green.on_default();
+/// Style of reserved words in code.
+pub(super) const KEYWORD: Style = AnsiColor::Cyan.on_default();
+/// Style of paths.
+pub(super) const PATH: Style = AnsiColor::Magenta.on_default();
 
 /// Writes the standard output and error of one command.
 pub(super) struct Output {

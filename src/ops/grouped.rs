@@ -54,7 +54,7 @@ impl<R: Row> Row for Grouped<R> {
         self.row.was_cut();
     }
 
-    fn raw(&self) -> Option<&[u8]> {
+    fn raw(&self) -> Option<(&[u8], &'static str)> {
         self.row.raw()
     }
 }

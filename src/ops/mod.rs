@@ -32,6 +32,7 @@ mod sink;
 mod status;
 mod symbol;
 mod symbol_history;
+mod syntax;
 mod target;
 mod verify;
 
@@ -62,4 +63,5 @@ pub(crate) use search::{Facets, MAX_QUERY_BYTES, PACK_TOKENS, Search, SearchMode
 pub(crate) use sink::{MarkedText, PlainText, Recorded, Sink, Style, fence_of};
 pub(crate) use status::{LanguageCoverage, Status};
 pub(crate) use symbol::Symbol;
+pub(crate) use syntax::Syntax;
 pub(crate) use verify::Verify;

@@ -64,8 +64,8 @@ pub(crate) trait Row: Serialize {
     /// Called after one of the texts was truncated.
     fn was_cut(&mut self) {}
 
-    /// Returns bytes that the command line prints instead of the rendered row.
-    fn raw(&self) -> Option<&[u8]> {
+    /// Returns bytes that the command line prints instead of the rendered row, and the name of their language.
+    fn raw(&self) -> Option<(&[u8], &'static str)> {
         None
     }
 }

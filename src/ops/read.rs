@@ -73,6 +73,8 @@ pub(crate) struct Part {
     lossy: bool,
     #[serde(skip)]
     bytes: Vec<u8>,
+    #[serde(skip)]
+    language: &'static str,
 }
 
 impl Op for Read {
@@ -143,7 +145,7 @@ impl Op for Read {
                 "use git show to get its bytes",
             ));
         }
-        let (rows, paging) = page(&outcome, &question, ask);
+        let (rows, paging) = page(&outcome, language, &question, ask);
         let mut page = Page::new(question.provenance_of_files(), facts, rows, paging);
         let facts = &page.facts;
         page.is_empty = false;
@@ -196,7 +198,7 @@ impl Read {
 }
 
 /// Returns the parts on this page. The limit counts lines.
-fn page(outcome: &ReadOutcome, question: &Question<'_>, ask: &Ask<'_>) -> (Vec<Part>, Paging) {
+fn page(outcome: &ReadOutcome, language: &'static str, question: &Question<'_>, ask: &Ask<'_>) -> (Vec<Part>, Paging) {
     let (first, skip) = question.after.unwrap_or_default();
     let mut left = ask.common.limit.filter(|lines| *lines > 0).unwrap_or(usize::MAX);
     let mut paging = Paging {
@@ -223,6 +225,7 @@ fn page(outcome: &ReadOutcome, question: &Question<'_>, ask: &Ask<'_>) -> (Vec<P
             lossy: matches!(text, Cow::Owned(_)),
             text: (ask.common.detail != Detail::Ids).then(|| rest.to_owned()),
             bytes: bytes.to_vec(),
+            language,
         };
         let shown = first_lines(rest, left);
         left -= shown.lines().count().min(left);
@@ -260,8 +263,8 @@ impl Row for Part {
         self.end_line = self.start_line + text.trim_end_matches('\n').matches('\n').count() as u32;
     }
 
-    fn raw(&self) -> Option<&[u8]> {
-        Some(&self.bytes)
+    fn raw(&self) -> Option<(&[u8], &'static str)> {
+        Some((&self.bytes, self.language))
     }
 }
 

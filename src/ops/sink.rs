@@ -1,5 +1,7 @@
 //! Writes rows as text in named styles. The command line displays the styles as colours; MCP ignores them.
 
+use super::syntax::Syntax;
+
 /// The style of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -20,6 +22,12 @@ pub(crate) enum Style {
     Removed,
     /// Text that the request looks for.
     Match,
+    /// A comment in code.
+    Comment,
+    /// A string or character in code.
+    Literal,
+    /// A reserved word in code.
+    Keyword,
 }
 
 /// Receives the text output of an operation.
@@ -33,15 +41,6 @@ pub(crate) trait Sink {
     /// Ends the current line, which is shown completely.
     fn end_whole(&mut self) {
         self.end();
-    }
-
-    /// Adds each line of `text` with its number, starting at `first`. `language` is the name of its language.
-    fn code(&mut self, first: u32, text: &str, _language: &str) {
-        for (line, number) in text.lines().zip(first..) {
-            self.span(Style::Fact, &format!("{number:>6} "));
-            self.span(Style::Plain, line);
-            self.end_whole();
-        }
     }
 
     /// Adds a line of text that is between fences.
@@ -104,6 +103,27 @@ impl dyn Sink + '_ {
             at = end as usize;
         }
         self.span(style, &text[at..]);
+    }
+
+    /// Adds each line of `text` with its number, starting at `first`. `language` is the name of its language, and
+    /// `matches` returns the byte ranges of matches in a line.
+    pub(crate) fn code(&mut self, first: u32, text: &str, language: &str, matches: impl Fn(&str) -> Vec<(u32, u32)>) {
+        let mut syntax = Syntax::named(text, language);
+        let mut start = 0;
+        for (whole, number) in text.split_inclusive('\n').zip(first..) {
+            let line = whole.lines().next().unwrap_or_default();
+            let mut at = start;
+            self.span(Style::Fact, &format!("{number:>6} "));
+            for (from, to) in matches(line) {
+                let (from, to) = (start + from as usize, start + to as usize);
+                syntax.between(at..from, |piece, style| self.span(style, &text[piece]));
+                self.span(Style::Match, &text[from..to]);
+                at = to;
+            }
+            syntax.between(at..start + line.len(), |piece, style| self.span(style, &text[piece]));
+            self.end();
+            start += whole.len();
+        }
     }
 
     /// Quotes each line of `text`.
@@ -280,7 +300,7 @@ mod tests {
             out.plain("2 ");
             out.marked(Style::Plain, quoted, &[(start, start + 4)]);
             out.end();
-            out.code(3, quoted, "text");
+            out.code(3, quoted, "text", |_| Vec::new());
             let is_break = |c: char| c == '\n' || OTHER_BREAKS.contains(&c);
             let begins = |line: &str| line.starts_with("hint");
             assert!(!text.0.split(is_break).any(begins), "{:?}", text.0);

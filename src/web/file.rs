@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use maud::{Markup, PreEscaped, Render, html};
 
-use super::highlight::{Paint, shown};
+use super::sink::syntax_class;
 use super::url::Target;
 use crate::extract::profile;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
-use crate::ops::{BlamedLine, DefinitionLink, FileLinks};
+use crate::ops::{BlamedLine, DefinitionLink, FileLinks, Syntax};
 use crate::query::day;
 
 /// Number of lines with links and numbers that are links. The others are shown in blocks, which browsers draw when they
@@ -170,7 +170,16 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
     pieces.sort_by_key(|piece| (piece.range.start, piece.range.end));
     let mut pieces = pieces.into_iter().peekable();
     let n_bytes = lines.iter().map(|line| line.len()).sum();
-    let mut paint = Paint::of(&links.bytes[..n_bytes], profile(links.lang));
+    let mut syntax = Syntax::of(&links.bytes[..n_bytes], profile(links.lang));
+    let mut paint = |part, text: &mut String| {
+        syntax.between(part, |piece, style| {
+            let shown = shown(&links.bytes[piece]);
+            match syntax_class(style) {
+                Some(class) => html! { span.(class) { (shown) } }.render_to(text),
+                None => shown.render_to(text),
+            }
+        });
+    };
     let (mut text, mut start) = (String::new(), 0);
     for (number, line) in (1..).zip(lines) {
         html! { a.n id={ "L" (number) } href={ "#L" (number) } { (number) } " " }.render_to(&mut text);
@@ -182,13 +191,13 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
             if piece.range.start < at || piece.range.end > shown_end {
                 continue;
             }
-            paint.between(at..piece.range.start, &mut text);
+            paint(at..piece.range.start, &mut text);
             let name = shown(&links.bytes[piece.range.clone()]);
             html! { a class=(piece.class) href=(piece.href) title=[piece.title] { (name) } }.render_to(&mut text);
             at = piece.range.end;
         }
         if at < shown_end {
-            paint.between(at..shown_end, &mut text);
+            paint(at..shown_end, &mut text);
         }
         if shown_end < end {
             html! { span.faint { " … " (count(end - shown_end, "more byte")) } }.render_to(&mut text);
@@ -197,6 +206,11 @@ fn numbered(target: &Target, links: &FileLinks, lines: &[&[u8]]) -> String {
         start += line.len();
     }
     text
+}
+
+/// Returns bytes of a file as text in which nothing is hidden.
+fn shown(bytes: &[u8]) -> String {
+    visible(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
 /// Returns lines with their numbers. Only lines with definitions can be linked to.

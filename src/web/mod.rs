@@ -9,7 +9,6 @@
 mod door;
 mod file;
 mod frame;
-mod highlight;
 mod overview;
 mod pages;
 mod review;

@@ -2,9 +2,7 @@
 
 use maud::{Markup, PreEscaped, Render, html};
 
-use super::highlight::Paint;
 use super::url::Target;
-use crate::extract::{by_name, profile};
 use crate::model::typed;
 use crate::model::unprintable::visible;
 use crate::ops::{Page, Row, Sink, Style};
@@ -88,26 +86,25 @@ impl Sink for Html<'_> {
             Style::Added => html! { span.add { (shown) } },
             Style::Removed => html! { span.del { (shown) } },
             Style::Match => html! { mark { (shown) } },
+            Style::Comment | Style::Literal | Style::Keyword => html! { span class=[syntax_class(style)] { (shown) } },
         };
         markup.render_to(&mut self.line);
-    }
-
-    fn code(&mut self, first: u32, text: &str, language: &str) {
-        let mut paint = Paint::of(text.as_bytes(), profile(by_name(language).unwrap_or_default()));
-        let mut start = 0;
-        for (line, number) in text.split_inclusive('\n').zip(first..) {
-            let end = start + line.trim_end().len();
-            html! { span.faint { (format!("{number:>6} ")) } }.render_to(&mut self.line);
-            paint.between(start..end, &mut self.line);
-            start += line.len();
-            self.end();
-        }
     }
 
     fn end(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.path.take_if(|_| self.target.page != "outline");
         html! { div.line { (PreEscaped(line)) } }.render_to(&mut self.text);
+    }
+}
+
+/// Returns the class of a part of code.
+pub(super) fn syntax_class(style: Style) -> Option<&'static str> {
+    match style {
+        Style::Comment => Some("comment"),
+        Style::Literal => Some("string"),
+        Style::Keyword => Some("keyword"),
+        _ => None,
     }
 }
 

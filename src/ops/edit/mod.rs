@@ -96,8 +96,8 @@ impl Row for PatchOut {
         vec![&mut self.patch]
     }
 
-    fn raw(&self) -> Option<&[u8]> {
-        Some(&self.bytes)
+    fn raw(&self) -> Option<(&[u8], &'static str)> {
+        Some((&self.bytes, "text"))
     }
 }
 

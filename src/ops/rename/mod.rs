@@ -121,7 +121,7 @@ impl Row for RenameRow {
         }
     }
 
-    fn raw(&self) -> Option<&[u8]> {
+    fn raw(&self) -> Option<(&[u8], &'static str)> {
         match self {
             Self::Change(patch) => patch.raw(),
             Self::Candidate(_) | Self::Mention(_) => None,

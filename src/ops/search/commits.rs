@@ -10,7 +10,7 @@ use super::super::provenance::ProvenanceOut;
 use super::super::record::{PersonOut, log_filter, person_out};
 use super::super::sink::{Sink, Style};
 use super::asked::Asked;
-use super::rows::{SearchFacts, SearchRow, render_marked, render_preview};
+use super::rows::{SearchFacts, SearchRow, render_preview};
 use super::{Inside, Search, SearchMode};
 use crate::history::{CommitHead, Who};
 use crate::model::count::count;
@@ -343,7 +343,7 @@ impl MessageOut {
         let facts = format!(" {}", count(self.changed_paths, "path"));
         self.commit.render(&facts, out);
         for line in &self.lines {
-            render_preview(line.line, &line.text, self.marks.as_deref(), out);
+            render_preview(line.line, &line.text, "text", self.marks.as_deref(), out);
         }
     }
 }
@@ -362,7 +362,7 @@ impl DiffOut {
         for (sign, style, line) in removed.chain(added).take(self.n_shown) {
             out.span(Style::Fact, &format!("{:>6} ", line.line));
             out.span(style, sign);
-            render_marked(style, &line.text, Some(&self.marks), out);
+            out.marked(style, &line.text, &self.marks.spans(&line.text));
             out.end();
             n_shown += 1;
         }

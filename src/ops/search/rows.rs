@@ -196,7 +196,7 @@ impl ResultOut {
         );
         shown.sort_by_key(|(line, _)| *line);
         for (line, text) in shown {
-            render_preview(line, text, self.marks.as_deref(), out);
+            render_preview(line, text, self.language, self.marks.as_deref(), out);
         }
         let fact = |text: String, out: &mut dyn Sink| {
             out.span(Style::Fact, &format!("       {text}"));
@@ -206,6 +206,7 @@ impl ResultOut {
         for part in shown {
             fact(format!("also {}", part.to_part()), out);
             let snippet = part.snippet.as_deref().unwrap_or_default();
+                self.language,
             render_preview(
                 part.snippet_start_line.unwrap_or_default(),
                 snippet,
@@ -245,17 +246,10 @@ impl PlaceOut {
 }
 
 /// Writes the lines of a text with their numbers, and with its marked parts as matches.
-pub(super) fn render_preview(first: u32, text: &str, marks: Option<&Marks>, out: &mut dyn Sink) {
-    for (line, number) in text.lines().zip(first..) {
-        out.span(Style::Fact, &format!("{number:>6} "));
-        render_marked(Style::Plain, line, marks, out);
-        out.end();
-    }
-}
-
-pub(super) fn render_marked(style: Style, line: &str, marks: Option<&Marks>, out: &mut dyn Sink) {
-    let spans = marks.map(|marks| marks.spans(line)).unwrap_or_default();
-    out.marked(style, line, &spans);
+pub(super) fn render_preview(first: u32, text: &str, language: &str, marks: Option<&Marks>, out: &mut dyn Sink) {
+    out.code(first, text, language, |line| {
+        marks.map(|marks| marks.spans(line)).unwrap_or_default()
+    });
 }
 
 /// Returns the first lines of a text, without the last line break.

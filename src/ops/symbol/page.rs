@@ -313,7 +313,8 @@ impl DefinitionOut {
         }
         out.end();
         if let Some(body) = &self.body {
-            out.code(self.start_line, body, self.language);
+            let out: &mut dyn Sink = &mut Whole(out);
+            out.code(self.start_line, body, self.language, |_| Vec::new());
         } else {
             if let Some(signature) = &self.signature {
                 out.line(&format!("    {}", signature.trim_end()));

@@ -198,6 +198,44 @@ fn rows_are_cut_to_the_width() {
 }
 
 #[test]
+fn code_is_highlighted() {
+    let repo = TestRepo::empty();
+    let text = "fn answer() {\n    /* a\n    b */\n    ask(\"c\")\n}\n";
+    repo.write("a.rs", text);
+    repo.commit("start");
+    let parts = [
+        "\x1b[36mfn\x1b[0m",
+        "\x1b[2m/* a\x1b[0m\n",
+        "\x1b[2m    b */\x1b[0m\n",
+        "\x1b[32m\"c\"\x1b[0m",
+    ];
+    for args in ["read a.rs", "symbol answer --body"] {
+        let (code, shown) = on_terminal(&repo, "cat", args);
+        assert_eq!(code, 0);
+        for part in parts {
+            assert!(shown.contains(part), "{args}: {shown:?}");
+        }
+        assert!(
+            !on_terminal(&repo, "cat", &format!("{args} --color never"))
+                .1
+                .contains('\x1b')
+        );
+        let plain = OnTerminal::begin(&repo, 80, &[("NO_COLOR", "1"), ("PAGER", "cat")], args)
+            .end()
+            .1;
+        assert!(!plain.contains('\x1b'), "{plain:?}");
+    }
+    let colored = call(&repo, &["search", "answer", "-C", "5", "--color", "always"])
+        .expect(0)
+        .text();
+    assert!(colored.contains(parts[3]), "{colored:?}");
+    assert_eq!(
+        call(&repo, &["read", "a.rs", "--color", "always"]).expect(0).text(),
+        text
+    );
+}
+
+#[test]
 fn a_server_on_a_terminal_says_how_to_end_it() {
     let mut call = OnTerminal::begin(&files(), 80, &[], "serve");
     call.type_after("press Ctrl-D to end it", "\x04");

@@ -2,55 +2,38 @@
 
 use std::ops::Range;
 
-use maud::{Render, html};
+use super::sink::Style;
+use crate::extract::{Profile, by_name, profile};
 
-use crate::extract::Profile;
-use crate::model::unprintable::visible;
+type Span = (Range<usize>, Style);
 
-/// A part of a text, and its class in a page.
-type Span = (Range<usize>, &'static str);
+/// The comments, strings and reserved words of a text.
+pub(crate) struct Syntax(std::iter::Peekable<std::vec::IntoIter<Span>>);
 
-const COMMENT: &str = "comment";
-const STRING: &str = "string";
-const KEYWORD: &str = "keyword";
-
-/// Writes text with its comments, strings and reserved words.
-pub(super) struct Paint<'a> {
-    bytes: &'a [u8],
-    spans: std::iter::Peekable<std::vec::IntoIter<Span>>,
-}
-
-impl<'a> Paint<'a> {
-    pub(super) fn of(bytes: &'a [u8], profile: &Profile) -> Self {
-        Self {
-            bytes,
-            spans: spans(bytes, profile).into_iter().peekable(),
-        }
+impl Syntax {
+    pub(crate) fn of(bytes: &[u8], profile: &Profile) -> Self {
+        Self(spans(bytes, profile).into_iter().peekable())
     }
 
-    /// Writes a part behind those written before.
-    pub(super) fn between(&mut self, part: Range<usize>, text: &mut String) {
+    /// Like [`Self::of`], for text in the language with this name.
+    pub(crate) fn named(text: &str, language: &str) -> Self {
+        Self::of(text.as_bytes(), profile(by_name(language).unwrap_or_default()))
+    }
+
+    /// Calls `with` for each piece of a part behind those before.
+    pub(crate) fn between(&mut self, part: Range<usize>, mut with: impl FnMut(Range<usize>, Style)) {
         let mut at = part.start;
         while at < part.end {
-            while self.spans.next_if(|(span, _)| span.end <= at).is_some() {}
-            let (end, class) = match self.spans.peek() {
-                Some((span, class)) if span.start <= at => (span.end.min(part.end), Some(*class)),
-                Some((span, _)) => (span.start.min(part.end), None),
-                None => (part.end, None),
+            while self.0.next_if(|(span, _)| span.end <= at).is_some() {}
+            let (end, style) = match self.0.peek() {
+                Some((span, style)) if span.start <= at => (span.end.min(part.end), *style),
+                Some((span, _)) => (span.start.min(part.end), Style::Plain),
+                None => (part.end, Style::Plain),
             };
-            let written = shown(&self.bytes[at..end]);
-            match class {
-                Some(class) => html! { span.(class) { (written) } }.render_to(text),
-                None => written.render_to(text),
-            }
+            with(at..end, style);
             at = end;
         }
     }
-}
-
-/// Returns bytes of a file as text in which nothing is hidden.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    visible(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
 /// Finds comments, strings and reserved words, in the order of the text. A guess by their first characters, without a
@@ -59,17 +42,17 @@ fn spans(text: &[u8], profile: &Profile) -> Vec<Span> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        let (end, class) = span_at(text, at, profile);
-        if let Some(class) = class {
-            found.push((at..end, class));
+        let (end, style) = span_at(text, at, profile);
+        if let Some(style) = style {
+            found.push((at..end, style));
         }
         at = end;
     }
     found
 }
 
-/// Returns the end of what begins at a position, and its class.
-fn span_at(text: &[u8], at: usize, profile: &Profile) -> (usize, Option<&'static str>) {
+/// Returns the end of what begins at a position, and its style.
+fn span_at(text: &[u8], at: usize, profile: &Profile) -> (usize, Option<Style>) {
     let rest = &text[at..];
     let to = |end: Option<usize>| at + end.unwrap_or(rest.len());
     let end_of_line = || to(memchr::memchr(b'\n', rest));
@@ -78,28 +61,28 @@ fn span_at(text: &[u8], at: usize, profile: &Profile) -> (usize, Option<&'static
         .filter(|(open, _)| rest.starts_with(open.as_bytes()))
     {
         let end = memchr::memmem::find(&rest[open.len()..], close.as_bytes());
-        return (to(end.map(|end| open.len() + end + close.len())), Some(COMMENT));
+        return (to(end.map(|end| open.len() + end + close.len())), Some(Style::Comment));
     }
     if profile
         .line_comments
         .iter()
         .any(|mark| rest.starts_with(mark.as_bytes()))
     {
-        return (end_of_line(), Some(COMMENT));
+        return (end_of_line(), Some(Style::Comment));
     }
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
     match rest[0] {
-        quote @ (b'"' | b'`') => (at + string(rest, quote), Some(STRING)),
-        b'\'' if profile.has_single_quotes => (at + string(rest, b'\''), Some(STRING)),
+        quote @ (b'"' | b'`') => (at + string(rest, quote), Some(Style::Literal)),
+        b'\'' if profile.has_single_quotes => (at + string(rest, b'\''), Some(Style::Literal)),
         // A character, not a lifetime.
         b'\'' if rest.get(1) == Some(&b'\\') || rest.get(2) == Some(&b'\'') => {
             let end = rest[2..].iter().position(|byte| *byte == b'\'');
-            (to(end.map(|end| end + 3)).min(end_of_line()), Some(STRING))
+            (to(end.map(|end| end + 3)).min(end_of_line()), Some(Style::Literal))
         }
         byte if is_word(&byte) => {
             let length = rest.iter().position(|byte| !is_word(byte)).unwrap_or(rest.len());
             let is_keyword = std::str::from_utf8(&rest[..length]).is_ok_and(|word| profile.is_keyword(word));
-            (at + length, is_keyword.then_some(KEYWORD))
+            (at + length, is_keyword.then_some(Style::Keyword))
         }
         _ => (at + 1, None),
     }
@@ -129,15 +112,15 @@ fn string(rest: &[u8], quote: u8) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::{by_name, language};
+    use crate::extract::language;
 
     #[track_caller]
-    fn check(name: &str, text: &str, expected: &[(&str, &str)]) {
+    fn check(name: &str, text: &str, expected: &[(&str, Style)]) {
         let language = by_name(name).and_then(language);
         let found = language.map_or_else(Vec::new, |language| spans(text.as_bytes(), &language.profile));
-        let found: Vec<(&str, &str)> = found
+        let found: Vec<(&str, Style)> = found
             .iter()
-            .map(|(range, class)| (&text[range.clone()], *class))
+            .map(|(range, style)| (&text[range.clone()], *style))
             .collect();
         assert_eq!(found, expected);
     }
@@ -148,18 +131,22 @@ mod tests {
             "rust",
             "let a: &'a str = \"//\\\"\"; // it's '\n/* \"\n*/ '\"' b",
             &[
-                ("let", KEYWORD),
-                ("\"//\\\"\"", STRING),
-                ("// it's '", COMMENT),
-                ("/* \"\n*/", COMMENT),
-                ("'\"'", STRING),
+                ("let", Style::Keyword),
+                ("\"//\\\"\"", Style::Literal),
+                ("// it's '", Style::Comment),
+                ("/* \"\n*/", Style::Comment),
+                ("'\"'", Style::Literal),
             ],
         );
         check(
             "python",
             "'''a\n#b''' # c\nx = 'd",
-            &[("'''a\n#b'''", STRING), ("# c", COMMENT), ("'d", STRING)],
+            &[
+                ("'''a\n#b'''", Style::Literal),
+                ("# c", Style::Comment),
+                ("'d", Style::Literal),
+            ],
         );
-        check("javascript", "`a\n${b}` + c", &[("`a\n${b}`", STRING)]);
+        check("javascript", "`a\n${b}` + c", &[("`a\n${b}`", Style::Literal)]);
     }
 }
