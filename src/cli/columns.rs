@@ -13,14 +13,50 @@ fn width_at(character: char, column: usize) -> usize {
     }
 }
 
+/// Returns the width of a line.
+pub(super) fn width(line: &str) -> usize {
+    line.chars()
+        .fold(0, |column, character| column + width_at(character, column))
+}
+
+/// Replaces the tabs of a line, given in pieces, by spaces.
+pub(super) fn expand_tabs<'a>(pieces: impl Iterator<Item = &'a mut String>) {
+    let mut column = 0;
+    for piece in pieces {
+        let mut expanded = String::with_capacity(piece.len());
+        for character in piece.chars() {
+            let width = width_at(character, column);
+            match character {
+                '\t' => expanded.extend(std::iter::repeat_n(' ', width)),
+                character => expanded.push(character),
+            }
+            column += width;
+        }
+        *piece = expanded;
+    }
+}
+
+/// Shortens a path to `columns` columns by leaving out folders in the middle, at most all folders.
+pub(super) fn shorten(path: &str, columns: usize) -> String {
+    let mut folders: Vec<&str> = path.split('/').collect();
+    let name = folders.pop().unwrap_or_default();
+    let mut shortened = path.to_owned();
+    for n_kept in (0..folders.len()).rev() {
+        if width(&shortened) <= columns {
+            break;
+        }
+        let (first, last) = (n_kept.div_ceil(2), folders.len() - n_kept / 2);
+        shortened = [&folders[..first], &["…"], &folders[last..], &[name]]
+            .concat()
+            .join("/");
+    }
+    shortened
+}
+
 /// Returns the number of rows that a text takes on a terminal with `columns` columns. Control sequences take no space.
 pub(super) fn n_rows(text: &str, columns: usize) -> usize {
     let visible = anstream::adapter::strip_str(text).to_string();
-    let row_width = |line: &str| {
-        line.chars()
-            .fold(0, |column, character| column + width_at(character, column))
-    };
-    let rows = visible.lines().map(|line| row_width(line).div_ceil(columns).max(1));
+    let rows = visible.lines().map(|line| width(line).div_ceil(columns).max(1));
     rows.sum()
 }
 
@@ -66,6 +102,23 @@ mod tests {
         assert_eq!(cut_to(4, pieces(&["漢字漢"])), ["漢…"]);
         assert_eq!(cut_to(9, pieces(&["a\tbc"])), ["a\t…"]);
         assert_eq!(cut_to(4, pieces(&["e\u{301}e\u{301}ee"])), ["e\u{301}e\u{301}ee"]);
+    }
+
+    #[test]
+    fn paths_are_shortened_in_the_middle() {
+        assert_eq!(shorten("a/bb/cc/d.rs:1", 14), "a/bb/cc/d.rs:1");
+        assert_eq!(shorten("a/bb/cc/d.rs:1", 13), "a/…/cc/d.rs:1");
+        assert_eq!(shorten("a/bb/cc/d.rs:1", 12), "a/…/d.rs:1");
+        assert_eq!(shorten("a/bb/cc/d.rs:1", 9), "…/d.rs:1");
+        assert_eq!(shorten("a/bb/cc/d.rs:1", 2), "…/d.rs:1");
+        assert_eq!(shorten("long.rs", 2), "long.rs");
+    }
+
+    #[test]
+    fn tabs_become_spaces() {
+        let mut pieces = ["\ta\t", "b", "\tc"].map(str::to_owned);
+        expand_tabs(pieces.iter_mut());
+        assert_eq!(pieces.concat(), "        a       b       c");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Found;
 use super::args::{Global, PageArgs};
-use super::columns::cut;
+use super::columns::{cut, expand_tabs, shorten, width};
 use super::progress::CliProgress;
 use super::render::{ADDED, FAINT, KEYWORD, LITERAL, MATCH, Output, PATH, REMOVED, STRONG, one_line};
 use crate::model::typed;
@@ -164,6 +164,26 @@ impl Terminal<'_> {
         }
         Ok(())
     }
+
+    /// On a terminal, expands the tabs behind a line number, so that the number does not shift the code.
+    fn expand_tabs(&mut self) {
+        if self.output.is_terminal() && self.line.first().is_some_and(|(style, ..)| *style == Style::Fact) {
+            expand_tabs(self.line[1..].iter_mut().map(|(_, text, _)| text));
+        }
+    }
+
+    /// Shortens the first path of a line, so that the name behind it, or else the whole line, is visible.
+    fn shorten_path(&mut self, columns: usize) {
+        let at = |wanted: Style| self.line.iter().position(|(style, ..)| *style == wanted);
+        let (path, name) = (at(Style::Path), at(Style::Name));
+        let visible = name.map_or(self.line.len(), |name| name + 1);
+        let needed: usize = self.line[..visible].iter().map(|(_, text, _)| width(text)).sum();
+        if let Some(path) = path.filter(|_| needed > columns) {
+            let text = &mut self.line[path].1;
+            // One column is for the sign that the line is cut.
+            *text = shorten(text, (width(text) + columns).saturating_sub(needed + 1));
+        }
+    }
 }
 
 impl Sink for Terminal<'_> {
@@ -179,13 +199,16 @@ impl Sink for Terminal<'_> {
     }
 
     fn end(&mut self) {
+        self.expand_tabs();
         if let Some(columns) = self.columns {
+            self.shorten_path(columns);
             cut(self.line.iter_mut().map(|(_, text, _)| text), columns);
         }
         self.end_whole();
     }
 
     fn end_whole(&mut self) {
+        self.expand_tabs();
         for (style, text, file) in self.line.drain(..) {
             let text = match style {
                 Style::Path => self.output.path(&text, file.as_deref()),

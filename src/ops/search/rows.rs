@@ -200,7 +200,7 @@ impl ResultOut {
         }
         let fact = |text: String, out: &mut dyn Sink| {
             out.span(Style::Fact, &format!("       {text}"));
-            out.end_whole();
+            out.end();
         };
         let (shown, listed): (Vec<_>, Vec<_>) = further.into_iter().partition(|part| part.snippet.is_some());
         for part in shown {

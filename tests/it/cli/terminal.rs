@@ -198,6 +198,37 @@ fn rows_are_cut_to_the_width() {
 }
 
 #[test]
+fn head_lines_keep_line_and_name() {
+    let repo = TestRepo::new("\n//- src/first/second/third/fourth.rs\npub fn answer() -> usize { 1 }\n");
+    let shown = |columns| {
+        OnTerminal::begin(&repo, columns, &[], "--color never search answer")
+            .end()
+            .1
+    };
+    for (columns, head) in [
+        (80, "src/first/second/third/fourth.rs:1-1 function answer · name\n"),
+        (40, "src/…/fourth.rs:1-1 function answer"),
+        (32, "…/fourth.rs:1-1 function answer"),
+    ] {
+        let shown = shown(columns);
+        assert!(shown.starts_with(head), "{columns}: {shown}");
+    }
+}
+
+#[test]
+fn line_numbers_do_not_shift_tabs() {
+    let repo = TestRepo::empty();
+    repo.write("a.go", "package a\n\nfunc answer() int {\n\tx\t:= 1\n\treturn x\n}\n");
+    repo.commit("start");
+    for args in ["search answer", "symbol answer --body"] {
+        let shown = on_terminal(&repo, "cat", &format!("--color never {args}")).1;
+        assert!(shown.contains("\n     4         x       := 1\n"), "{shown}");
+        let piped = on_terminal(&repo, "cat", &format!("{args} | cat")).1;
+        assert!(piped.contains("\n     4 \tx\t:= 1\n"), "{piped}");
+    }
+}
+
+#[test]
 fn code_is_highlighted() {
     let repo = TestRepo::empty();
     let text = "fn answer() {\n    /* a\n    b */\n    ask(\"c\")\n}\n";
