@@ -13,7 +13,7 @@ use crate::extract::DefinitionKind;
 use crate::link::DefId;
 use crate::ops::ask::Detail;
 use crate::ops::op::Row;
-use crate::ops::sink::{Sink, Style};
+use crate::ops::sink::{Sink, Style, Whole};
 use crate::query::Marks;
 
 /// The fields of the answer other than its rows.
@@ -164,10 +164,7 @@ impl ResultOut {
     fn render(&self, out: &mut dyn Sink) {
         out.span(Style::Path, &format!("{}:{}", self.path, self.start_line));
         if self.kind != "line" {
-            out.span(
-                Style::Fact,
-                &format!("-{} {} {:.3}", self.end_line, self.kind, self.score),
-            );
+            out.span(Style::Fact, &format!("-{} {}", self.end_line, self.kind));
             if let Some(symbol) = &self.symbol {
                 out.span(Style::Name, &format!(" {symbol}"));
             }
@@ -206,10 +203,10 @@ impl ResultOut {
         for part in shown {
             fact(format!("also {}", part.to_part()), out);
             let snippet = part.snippet.as_deref().unwrap_or_default();
-                self.language,
             render_preview(
                 part.snippet_start_line.unwrap_or_default(),
                 snippet,
+                self.language,
                 self.marks.as_deref(),
                 out,
             );
@@ -232,7 +229,8 @@ impl ResultOut {
         if let Some(features) = &self.features {
             let features = features.iter();
             let features: Vec<String> = features.map(|(name, value)| format!("{name}={value:.3}")).collect();
-            fact(features.join(" "), out);
+            let scores = format!("score={:.3} {}", self.score, features.join(" "));
+            fact(scores, &mut Whole(out));
         }
     }
 }
