@@ -1,14 +1,16 @@
 //! Checks the documents: links are valid, all settings are documented, and no path of a particular machine occurs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::call_in;
+use crate::cli::{PROGRAM, command_in};
 use crate::support::InTime;
 use codescout::config::{Config, Environment, NAMED, Overrides, RepositoryFiles, SETTINGS, Scope, variables};
+use codescout::extract::{by_name, lang_of_path, profile};
+use codescout::model::{Lang, RepoPath};
 
 /// Paths of particular machines. They are concatenated here, so that this file does not contain them.
 const MACHINE_PATHS: &[&str] = &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
@@ -159,6 +161,18 @@ fn links_lead_somewhere() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+#[test]
+fn every_document_is_listed() {
+    let listed = links(&read("docs/README.md"));
+    for document in documents() {
+        let name = document.strip_prefix("docs/").filter(|name| *name != "README.md");
+        assert!(
+            name.is_none_or(|name| listed.iter().any(|link| link == name)),
+            "{document}"
+        );
+    }
+}
+
 /// Fails unless every tag of an SVG is closed in turn and it loads and runs nothing.
 #[track_caller]
 fn check_picture(svg: &str) {
@@ -195,13 +209,16 @@ fn readme_shows_a_recording_that_is_small_and_harmless() {
     }
 }
 
-/// Returns the samples of a document: what they run, and the range of what they show.
+/// Documents with samples. They are run in this order in one clone.
+const SAMPLED: &[&str] = &["README.md", "docs/tutorial.md"];
+
+/// Returns the samples of a document: the commands, and the range of what each prints.
 fn samples(text: &str) -> Vec<(String, Range<usize>)> {
     let mut found: Vec<(String, Range<usize>)> = Vec::new();
     let (mut at, mut is_sample) = (0, false);
     for line in text.split_inclusive('\n') {
         at += line.len();
-        match line.strip_prefix("$ codescout ") {
+        match line.strip_prefix("$ ") {
             _ if line.starts_with("```") => is_sample = line == "```console\n",
             Some(command) if is_sample => found.push((command.trim_end().to_owned(), at..at)),
             _ if is_sample => found.last_mut().expect("a sample starts with a command").1.end = at,
@@ -211,81 +228,137 @@ fn samples(text: &str) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// Runs the samples of README at the commit that it names. Clones without that commit, such as shallow ones, are left
-/// out. `CODESCOUT_ACCEPT=1` writes what is shown.
+/// Returns what a shell prints that runs a command in a clone, with the program on its path.
+fn printed(command: &str, clone: &Path, home: &Path) -> String {
+    let programs = Path::new(PROGRAM).parent().expect("the program is in a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let called = command_in("sh", clone, &["-c", command])
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .env("HOME", home)
+        .envs(
+            [
+                "GIT_AUTHOR_NAME",
+                "GIT_AUTHOR_EMAIL",
+                "GIT_COMMITTER_NAME",
+                "GIT_COMMITTER_EMAIL",
+            ]
+            .map(|name| (name, "reader")),
+        )
+        .output_in_time()
+        .expect("there is a shell");
+    let errors = String::from_utf8_lossy(&called.stderr);
+    assert!(called.status.success(), "{command}: {errors}");
+    String::from_utf8(called.stdout).expect("samples are text")
+}
+
+/// Runs the samples of documents at the commit that README names. Clones without that commit, such as shallow ones, are
+/// left out. `CODESCOUT_ACCEPT=1` writes what is shown.
 #[test]
-fn readme_shows_what_the_program_prints() {
+fn documents_show_what_the_program_prints() {
     let readme = read("README.md");
     let pinned = readme
         .split("at commit `")
         .nth(1)
         .and_then(|rest| rest.split('`').next());
     let pinned = pinned.expect("README names the commit of its samples");
-    let git = |folder: &Path, args: &[&str]| {
-        let called = Command::new("git")
-            .arg("-C")
-            .arg(folder)
-            .args(args)
-            .output_in_time()
-            .expect("git is there");
-        (
-            called.status.success(),
-            String::from_utf8_lossy(&called.stdout).into_owned(),
-        )
-    };
-    if !git(root(), &["cat-file", "-e", &format!("{pinned}^{{commit}}")]).0 {
+    let temporary = tempfile::tempdir().expect("there is a temporary folder");
+    let (home, clone) = (temporary.path(), temporary.path().join("codescout"));
+    let known = Command::new("git")
+        .arg("-C")
+        .arg(root())
+        .args(["cat-file", "-e", &format!("{pinned}^{{commit}}")])
+        .output_in_time();
+    if !known.expect("git is there").status.success() {
         return;
     }
-    let folder = tempfile::tempdir().expect("there is a temporary folder");
-    let clone = folder.path();
-    for args in [
-        ["clone", "--quiet", "--shared", "--no-checkout"].as_slice(),
-        &["checkout", "--quiet", pinned],
-    ] {
-        let (from, to) = (root().to_string_lossy(), clone.to_string_lossy());
-        let places: &[&str] = if args[0] == "clone" { &[&from, &to] } else { &[] };
-        assert!(git(clone, &[args, places].concat()).0, "git {args:?}");
-    }
-    let (_, authors) = git(clone, &["log", "--format=%an"]);
+    let clone_command = format!("git clone -q --shared --no-checkout '{}' codescout", root().display());
+    printed(&clone_command, home, home);
+    printed(&format!("git checkout -q {pinned}"), &clone, home);
+    let authors = printed("git log --format=%an", &clone, home);
     let authors: BTreeSet<&str> = authors.lines().collect();
-    let (mut renewed, mut end) = (String::new(), 0);
-    for (command, shown) in samples(&readme) {
-        let quoted = command.split('"').enumerate();
-        let args = quoted.flat_map(|(at, part)| {
-            if at % 2 == 1 {
-                vec![part]
-            } else {
-                part.split_whitespace().collect()
-            }
-        });
-        let called = call_in(clone, &args.collect::<Vec<_>>(), b"").expect(0);
-        let printed = authors
-            .iter()
-            .fold(called.text(), |text, author| text.replace(author, "…"));
-        renewed.push_str(&readme[end..shown.start]);
-        renewed.push_str(&printed);
-        end = shown.end;
+    for document in SAMPLED {
+        let text = read(document);
+        let (mut renewed, mut end) = (String::new(), 0);
+        for (command, shown) in samples(&text) {
+            let printed = printed(&command, &clone, home);
+            let printed = authors.iter().fold(printed, |text, author| text.replace(author, "…"));
+            renewed.push_str(&text[end..shown.start]);
+            renewed.push_str(&printed);
+            end = shown.end;
+        }
+        renewed.push_str(&text[end..]);
+        if std::env::var_os("CODESCOUT_ACCEPT").is_some() {
+            fs::write(root().join(document), &renewed).expect("documents can be written");
+            continue;
+        }
+        let differs = renewed
+            .lines()
+            .zip(text.lines())
+            .find(|(printed, shown)| printed != shown);
+        assert_eq!(
+            differs, None,
+            "{document}; to accept: CODESCOUT_ACCEPT=1 cargo test --test it documents_show"
+        );
+        assert_eq!(renewed.len(), text.len(), "{document}");
     }
-    renewed.push_str(&readme[end..]);
-    if std::env::var_os("CODESCOUT_ACCEPT").is_some() {
-        return fs::write(root().join("README.md"), &renewed).expect("README can be written");
+}
+
+/// Returns the cells of the rows of the table whose header begins so.
+fn table<'a>(document: &'a str, header: &str) -> Vec<Vec<&'a str>> {
+    let lines = document.lines().skip_while(|line| !line.starts_with(header)).skip(2);
+    let rows = lines.take_while(|line| line.starts_with('|'));
+    let cells = |row: &'a str| row.trim_matches('|').split('|').map(str::trim).collect();
+    rows.map(cells).collect()
+}
+
+/// Returns the name of a language as the program prints it.
+fn language_name(shown: &str) -> String {
+    match shown {
+        "C++" => "cpp".to_owned(),
+        "C#" => "csharp".to_owned(),
+        name => name.to_lowercase(),
     }
-    let differs = renewed
-        .lines()
-        .zip(readme.lines())
-        .find(|(printed, shown)| printed != shown);
-    assert_eq!(
-        differs, None,
-        "to accept: CODESCOUT_ACCEPT=1 cargo test --test it readme_shows"
-    );
-    assert_eq!(renewed.len(), readme.len());
+}
+
+#[test]
+fn languages_in_readme_have_what_is_measured_and_supported() {
+    let (readme, evaluation) = (read("README.md"), read("docs/evaluation.md"));
+    let mut search = BTreeMap::new();
+    for row in table(&evaluation, "| first set, odd ids | by file | by lines | with places |") {
+        let [left, right] = [&row[0..2], &row[5..7]];
+        search.extend([left, right].map(|cells| (cells[0], cells[1])));
+    }
+    let found: BTreeMap<String, &str> = table(&evaluation, "| language | repositories | declarations |")
+        .into_iter()
+        .map(|row| (language_name(row[0]), row[4]))
+        .collect();
+    let mut linked = Vec::new();
+    on_disk(Path::new("tests/fixtures/link"), &mut linked);
+    let linked: BTreeSet<Lang> = linked
+        .iter()
+        .map(|name| lang_of_path(&RepoPath::new(name.as_bytes())))
+        .collect();
+    let mut listed = BTreeSet::new();
+    for row in table(&readme, "| language | search |") {
+        let names: Vec<String> = row[0].split(", ").map(language_name).collect();
+        let cells = names.iter().zip(row[1].split(", ")).zip(row[2].split(", "));
+        for ((name, by_file), share) in cells {
+            assert_eq!(by_file, search[&**name], "{name}");
+            assert_eq!(share, found[name], "{name}");
+            let lang = by_name(name).expect("a language");
+            assert_eq!(row[3] != "within a file", linked.contains(&lang), "{name}");
+            assert_eq!(row[5] != "–", !profile(lang).keywords.is_empty(), "{name}");
+            listed.insert(lang);
+        }
+    }
+    assert_eq!(listed.len(), found.len());
 }
 
 #[test]
 fn broken_links_are_told_from_good_ones() {
     assert_eq!(complaint("docs/formats.md", "../README.md"), None);
     assert_eq!(complaint("docs/formats.md", "architecture.md#threads-and-memory"), None);
-    assert!(complaint("docs/formats.md", "README.md").is_some());
+    assert!(complaint("docs/formats.md", "CHANGELOG.md").is_some());
     assert!(complaint("README.md", "docs/architecture.md#no-such-heading").is_some());
     let text = "see [a](b.md), [c](https://d.example)\n```\n[e](f.md)\n```\n";
     assert_eq!(links(text), ["b.md"]);

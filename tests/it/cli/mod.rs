@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use crate::support::{TestRepo, output_of, user_state};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_codescout");
 
 /// The result of running the program.
 pub(crate) struct Called {
@@ -60,7 +60,7 @@ impl Called {
 }
 
 /// A program in a folder, cut off from the machine's settings.
-fn command_in<S: AsRef<OsStr>>(program: &str, folder: &Path, args: &[S]) -> Command {
+pub(crate) fn command_in<S: AsRef<OsStr>>(program: &str, folder: &Path, args: &[S]) -> Command {
     let mut command = Command::new(program);
     command
         .args(args)
