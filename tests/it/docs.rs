@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::cli::{PROGRAM, command_in};
 use crate::support::InTime;
@@ -209,6 +209,13 @@ fn readme_shows_a_recording_that_is_small_and_harmless() {
     }
 }
 
+/// What git needs to make commits.
+const IDENTITY: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+];
 /// Documents with samples. They are run in this order in one clone.
 const SAMPLED: &[&str] = &["README.md", "docs/tutorial.md"];
 
@@ -228,27 +235,54 @@ fn samples(text: &str) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// Returns what a shell prints that runs a command in a clone, with the program on its path.
-fn printed(command: &str, clone: &Path, home: &Path) -> String {
+/// Runs a command in a shell, with the program on its path.
+fn run_in_shell(command: &str, folder: &Path, home: &Path) -> Output {
     let programs = Path::new(PROGRAM).parent().expect("the program is in a folder");
     let path = std::env::var("PATH").unwrap_or_default();
-    let called = command_in("sh", clone, &["-c", command])
+    command_in("sh", folder, &["-c", command])
         .env("PATH", format!("{}:{path}", programs.display()))
         .env("HOME", home)
-        .envs(
-            [
-                "GIT_AUTHOR_NAME",
-                "GIT_AUTHOR_EMAIL",
-                "GIT_COMMITTER_NAME",
-                "GIT_COMMITTER_EMAIL",
-            ]
-            .map(|name| (name, "reader")),
-        )
+        .envs(IDENTITY.iter().map(|name| (name, "reader")))
         .output_in_time()
-        .expect("there is a shell");
+        .expect("there is a shell")
+}
+
+/// Returns what a command prints.
+fn printed(command: &str, folder: &Path, home: &Path) -> String {
+    let called = run_in_shell(command, folder, home);
     let errors = String::from_utf8_lossy(&called.stderr);
     assert!(called.status.success(), "{command}: {errors}");
     String::from_utf8(called.stdout).expect("samples are text")
+}
+
+/// Returns the commands in the blocks of a document for a shell, except those with other programs.
+fn examples(text: &str) -> Vec<&str> {
+    let blocks = text
+        .split("```sh\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let lines = blocks
+        .flat_map(str::lines)
+        .filter(|line| line.starts_with("codescout "));
+    let commands = lines.map(|line| line.split(" #").next().unwrap_or_default().trim_end());
+    let is_plain = |command: &&str| !command.contains(['|', '<', '>', '$', '&', ';', '`']) && !command.contains(" -- ");
+    commands.filter(is_plain).collect()
+}
+
+/// A command with an unknown option or value fails before it prints its help.
+#[test]
+fn options_in_examples_exist() {
+    let nowhere = tempfile::tempdir().expect("there is a temporary folder");
+    let texts: Vec<String> = documents().iter().map(|document| read(document)).collect();
+    let commands: Vec<&str> = texts.iter().flat_map(|text| examples(text)).collect();
+    assert!(commands.len() > 100, "{}", commands.len());
+    let shell = |command: &str| run_in_shell(&format!("{command} --help"), nowhere.path(), nowhere.path());
+    let wrong: Vec<&&str> = commands
+        .iter()
+        .filter(|command| !shell(command).status.success())
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(!shell("codescout search --no-such-option").status.success());
 }
 
 /// Runs the samples of documents at the commit that README names. Clones without that commit, such as shallow ones, are
