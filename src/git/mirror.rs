@@ -1,12 +1,11 @@
 //! Clones repositories by their addresses into bare mirrors.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::bounded::Bounds;
 use super::exchange::{ExchangeError, is_allowed, outcome, transferring, without_password};
-use crate::program::checkout_around;
 
 /// Every branch and tag.
 const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
@@ -62,11 +61,9 @@ pub fn fetch_bare(address: &str, folder: &Path, bounds: &Bounds<'_>) -> Result<(
     Ok(())
 }
 
-/// Returns git for a folder in the cache. Programs of the checkout at hand are not run.
+/// Returns git for a folder in the cache.
 fn git_in(folder: &Path) -> Result<Command, ExchangeError> {
-    let around = checkout_around(Path::new("."));
-    let roots: Vec<&Path> = around.iter().map(PathBuf::as_path).collect();
-    let mut command = transferring(folder, &roots)?;
+    let mut command = transferring(folder, &[folder])?;
     // A server must not lead to another host.
     command.args(["-c", "http.followRedirects=false"]);
     Ok(command)

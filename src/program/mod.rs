@@ -2,7 +2,8 @@
 //!
 //! No other module does, so that nothing in a repository is run by accident: a relative folder in `PATH`, or an empty
 //! one, would be the folder in which this program was started. It does not count, here or for what a program starts.
-//! Neither does a folder of the repository at hand, except for a language server, which may need the user's packages.
+//! Neither does a folder of the repository at hand or of the checkout around the current folder, except for a language
+//! server, which may need the user's packages.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -34,9 +35,15 @@ pub fn is_program(path: &Path) -> bool {
     found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Returns true if a path leads into one of the folders `roots`. A link inside of one counts, even if it leads out.
+/// Returns true if a path leads into one of the folders `roots` or, if there are any, into the checkout around the current
+/// folder, which may be another repository. A link inside of one counts, even if it leads out.
 pub fn leads_into(path: &Path, roots: &[&Path]) -> bool {
-    let roots: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    if roots.is_empty() {
+        return false;
+    }
+    let here = checkout_around(Path::new("."));
+    let roots = roots.iter().filter_map(|root| root.canonicalize().ok());
+    let roots: Vec<PathBuf> = roots.chain(here).collect();
     let is_within = |path: &Path| roots.iter().any(|root| path.starts_with(root));
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     path.canonicalize().map_or(true, |path| is_within(&path)) || parent.is_some_and(|parent| is_within(&parent))
@@ -63,7 +70,7 @@ pub fn joined_path(folders: impl Iterator<Item = PathBuf>) -> OsString {
 /// Returns the absolute folders of `PATH` that do not lead into one of the folders `roots`, for programs that are started.
 pub fn search_path(roots: &[&Path]) -> OsString {
     let path = env::var_os("PATH").unwrap_or_default();
-    joined_path(absolute_folders(&path).filter(|folder| roots.is_empty() || !leads_into(folder, roots)))
+    joined_path(absolute_folders(&path).filter(|folder| !leads_into(folder, roots)))
 }
 
 /// Returns the nearest folder at or above `folder` that has an entry `.git`.

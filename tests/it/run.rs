@@ -237,6 +237,17 @@ fn entries_of_the_path_lead_to_no_program_of_the_repository() {
             run(args, &search_path);
         }
     }
+    let other = repo.beside("other");
+    repo.git(["init", "-q", other.to_str().unwrap()]);
+    for of in [&other, &remote] {
+        let of = of.to_str().unwrap();
+        for command in [&["doctor"][..], &["status"], &["pull", remote.to_str().unwrap()]] {
+            run(
+                &[&["--repo", of], command].concat(),
+                &format!("{}:{rest}", inside.join(":")),
+            );
+        }
+    }
 }
 
 #[test]
