@@ -100,6 +100,8 @@ pub(super) struct Facts {
     pub(super) namespaces: Vec<u32>,
     /// The imports of everything.
     stars: Vec<u32>,
+    /// Those of each module with a body of Rust, and the others.
+    stars_in: HashMap<Option<u32>, Vec<u32>>,
     /// The length of the longest import.
     max_import: u32,
 }
@@ -138,6 +140,7 @@ impl Facts {
             exports: HashSet::new(),
             namespaces: Vec::new(),
             stars: Vec::new(),
+            stars_in: HashMap::new(),
             max_import: 0,
         };
         // What is repeated has no further effect, and would take time for each member.
@@ -204,6 +207,8 @@ impl Facts {
             let mut is_new = || known_stars.insert((import.module.clone(), import.scope));
             if takes_all && (has_modules || import.names.len() > 1 || is_new()) {
                 facts.stars.push(index);
+                let module = inline_module(&facts, import.range.start).filter(|_| family == Family::Rust);
+                facts.stars_in.entry(module).or_default().push(index);
             }
             // `use` and `require` of Elixir make no name visible, nor does `part` of Dart.
             if import.names.is_empty() && !facts.has_aliases() && family != Family::Dart {
@@ -249,6 +254,12 @@ impl Facts {
     /// Returns the imports of everything.
     pub(super) fn stars(&self) -> impl Iterator<Item = &Import> {
         self.stars.iter().map(|&index| &self.imports[index as usize])
+    }
+
+    /// Returns the imports of everything in a module with a body of Rust, or outside of these.
+    pub(super) fn stars_in(&self, module: Option<u32>) -> impl Iterator<Item = &Import> {
+        let stars = self.stars_in.get(&module).map_or(&[][..], Vec::as_slice);
+        stars.iter().map(|&index| &self.imports[index as usize])
     }
 
     /// Returns the imports that contain a byte with what is called `name` in them, in the module or in this file.

@@ -13,6 +13,9 @@ use crate::snapshot::FileId;
 /// Limit on the bases, direct or not, in which something is sought.
 const MAX_BASES: usize = 256;
 
+/// Limit on the modules, direct or not, from which a module imports everything.
+const MAX_TAKEN: usize = 1_000;
+
 /// The bases of a type that a search has reached. A type can have many ways to the same base.
 #[derive(Default)]
 pub(super) struct Climb {
@@ -107,7 +110,7 @@ impl Linker<'_> {
             let mut seen = HashSet::from([module.clone()]);
             let mut next = self.taken_by(module, depth);
             next.reverse();
-            while let Some(module) = next.pop() {
+            while let Some(module) = next.pop().filter(|_| found.len() < MAX_TAKEN) {
                 if seen.insert(module.clone()) {
                     next.extend(self.taken_by(&module, depth).into_iter().rev());
                     found.push(Sym::Module(module));
@@ -119,6 +122,13 @@ impl Linker<'_> {
             }
         };
         self.modules_for(Question::Taken(module.clone()), find)
+    }
+
+    /// Remembers from which modules a module imports everything.
+    pub(super) fn ask_what_is_taken_by(&self, module: Module, depth: u8) {
+        if !self.links.memo.has(&Question::Taken(module.clone())) {
+            self.all_taken_by(&module, depth);
+        }
     }
 
     /// Returns the modules from which a module imports everything, in their order.
@@ -156,15 +166,13 @@ impl Linker<'_> {
         let Some(facts) = self.facts(file) else {
             return Vec::new();
         };
-        let is_rust = facts.family == Family::Rust;
-        let stars = facts.stars().filter(|import| {
-            let is_own = !is_rust || inline_module(&facts, import.range.start) == of;
+        let stars = facts.stars_in(of).filter(|import| {
             let is_passed_on = match facts.family {
                 Family::JavaScript => import.is_reexport,
                 Family::Dart => import.exports_all(),
                 _ => true,
             };
-            import.scope.is_none() && is_own && is_passed_on
+            import.scope.is_none() && is_passed_on
         });
         let module = |import: &Import| match self.module_sym(&facts, &import.module, import.range.start, depth) {
             Sym::Module(module) => Some(module),

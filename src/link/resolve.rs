@@ -161,7 +161,7 @@ pub struct Links {
     pub(super) compiler: CompilerFacts,
     files: Vec<OnceLock<Option<Arc<Facts>>>>,
     names: RwLock<HashMap<String, Arc<[FileId]>>>,
-    memo: Memo,
+    pub(super) memo: Memo,
     candidates: Mutex<Possible>,
     /// Two members of interfaces with a name, if there are any.
     abstracts: Mutex<Candidates>,

@@ -542,11 +542,15 @@ impl Linker<'_> {
 
     /// Returns the module that a path in an import means.
     pub(super) fn module_sym(&self, facts: &Facts, module: &str, at: u32, depth: u8) -> Sym {
-        let inside = if facts.family == Family::Rust {
-            inline_module(facts, at)
-        } else {
-            None
-        };
+        let is_rust = facts.family == Family::Rust;
+        let inside = inline_module(facts, at).filter(|_| is_rust);
+        let question = Question::Path(facts.file, inside, module.into());
+        let may_be_taken = || !matches!(module.split("::").next(), Some("crate" | "self" | "super"));
+        if is_rust && facts.stars_in(inside).next().is_some() && may_be_taken() && !self.links.memo.has(&question) {
+            // Asked inside of the question, it would be asked again for each path.
+            let file = facts.file;
+            self.ask_what_is_taken_by(Module::Items { file, of: inside }, depth);
+        }
         let find = || {
             let environment = &self.links.environment;
             let found = environment.module(self, facts, module, at, depth);
@@ -561,7 +565,6 @@ impl Linker<'_> {
                 tier: Tier::Import,
             }
         };
-        let question = Question::Path(facts.file, inside, module.into());
         self.answer(question, find).syms.pop().unwrap_or(Sym::Unknown)
     }
 
