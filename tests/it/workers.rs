@@ -76,6 +76,41 @@ fn a_worker_ends_with_its_connection() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_parser_takes_memory_in_proportion_to_a_text() {
+    const MAX_KB: u64 = 600_000;
+    let repo = TestRepo::empty();
+    let endings = ["java", "cs", "cpp", "kt"];
+    for ending in endings {
+        let line = format!("{}\n", "A<".repeat(200));
+        repo.write(format!("a.{ending}"), format!("{}needle\n", line.repeat(100)));
+    }
+    repo.commit("generics");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .arg("index")
+        .current_dir(repo.root())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut most = 0;
+    wait_until("the index is built", || {
+        most = worker_of(&child).and_then(peak_kb).unwrap_or(0).max(most);
+        child.try_wait().unwrap().is_some()
+    });
+    assert!(most < MAX_KB, "{most} KB");
+    let found = call(&repo, &["search", "needle", "--mode", "keyword", "--json"]);
+    assert_eq!(found["results"].as_array().unwrap().len(), endings.len(), "{found}");
+}
+
+/// Returns the most memory that a process has used.
+fn peak_kb(process: Pid) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn a_signal_ends_a_run_whose_parsers_hang() {
     let repo = repository();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {

@@ -20,6 +20,10 @@ use crate::extract::{Extraction, Extractor, Options, Word};
 pub(super) const STACK_BYTES: usize = 256 << 20;
 /// Limit on the memory of the process.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
+/// Limit on its memory for a text, and for each byte of it. The process begins with 440 MiB of addresses, most of them
+/// the stack. Code takes up to 150 bytes per byte.
+const BASE_MEMORY_BYTES: u64 = 768 << 20;
+const MEMORY_BYTES_PER_BYTE: u64 = 512;
 /// Limit on the CPU time of a text in seconds, and one more for so many bytes. About 20 times what the limit on
 /// operations takes for code, so that the result depends on the machine only if single operations are slow.
 const MAX_CPU_SECONDS: u64 = 5;
@@ -72,6 +76,8 @@ fn lower(resource: Resource, to: u64) {
 fn answer_all(questions: &Receiver<(Question, Vec<u8>)>, answers: &mut UnixStream) -> io::Result<()> {
     let mut extractor: Option<(Options, Extractor)> = None;
     for (question, text) in questions {
+        let memory = BASE_MEMORY_BYTES + MEMORY_BYTES_PER_BYTE * text.len() as u64;
+        lower(Resource::As, memory.min(MAX_MEMORY_BYTES));
         let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.unsigned_abs();
         lower(
             Resource::Cpu,
