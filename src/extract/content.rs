@@ -194,7 +194,8 @@ fn looks_like_comment(line: &str) -> bool {
     STARTS.iter().any(|start| line.starts_with(start))
 }
 
-fn is_minified(bytes: &[u8]) -> bool {
+/// Returns true for code whose lines are too long to be handwritten.
+pub(super) fn is_minified(bytes: &[u8]) -> bool {
     if bytes.len() < MINIFIED_MIN_BYTES {
         return false;
     }

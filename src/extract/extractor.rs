@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use tree_sitter::{Parser, Tree};
 
 use super::chunk;
+use super::content::is_minified;
 use super::embedded;
 use super::encoding::{byte_order_mark, legible, without_second_halves};
 use super::lang::{self, Structure};
@@ -122,6 +123,9 @@ impl Extractor {
                 })
             }
             Structure::Grammar(grammar) | Structure::Data(grammar) => {
+                if is_too_much(text.bytes, text.lang) {
+                    return Err(has_grammar(text.lang).then_some(Unparsed::TooMuchWork));
+                }
                 let facts = self.grammar_facts(text.bytes, text.lang, grammar, layout, wanted, Limit::OfFile);
                 let unparsed = has_grammar(text.lang).then_some(Unparsed::TooMuchWork);
                 let mut facts = facts.ok_or(unparsed)?;
@@ -166,6 +170,9 @@ impl Extractor {
         let Structure::Grammar(grammar) = lang::language(lang)?.structure() else {
             return None;
         };
+        if is_too_much(bytes, lang) {
+            return None;
+        }
         let tree = self.tree(bytes, lang, grammar, Limit::OfFile)?;
         Some(words::words(&tree, bytes, name, grammar))
     }
@@ -272,9 +279,9 @@ pub fn has_grammar(lang: Lang) -> bool {
     grammar(lang).is_some() && !lang::language(lang).is_some_and(lang::Language::lacks_grammar)
 }
 
-/// Returns true if a grammar cannot parse the whole text.
-pub(super) fn is_too_much(bytes: &[u8], lang: Lang) -> bool {
-    grammar(lang).is_some_and(|grammar| (grammar.is_too_much)(bytes))
+/// Returns true if a text must be split by lines without being parsed: it is minified code, or would end the process.
+pub fn is_too_much(bytes: &[u8], lang: Lang) -> bool {
+    matches!(structure(lang), Structure::Grammar(grammar) if is_minified(bytes) || (grammar.is_too_much)(bytes))
 }
 
 fn grammar(lang: Lang) -> Option<&'static Grammar> {

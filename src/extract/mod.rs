@@ -35,7 +35,7 @@ pub use content::{Content, classify, is_text};
 pub use credentials::{is_credential, is_credential_of_tree};
 pub use detect::{detect, is_lang_of_path, lang_of_path, refine};
 pub use encoding::byte_order_mark;
-pub use extractor::{Extractor, extract, has_grammar};
+pub use extractor::{Extractor, extract, has_grammar, is_too_much};
 pub(crate) use lang::is_quoted_type;
 pub use lang::{Extensions, Globals, Indentation, Language, Profile, Standard, by_name, language, languages, profile};
 pub(crate) use lines::LineIndex;

@@ -5,7 +5,7 @@ use super::lang::languages;
 /// The version of the extraction rules. Artifacts with another version are not used. Increase it whenever the same
 /// bytes, language and [`Options`] may give another [`super::Extraction`] or [`super::Content`], for example after a new
 /// grammar version, a changed rule or different chunk boundaries.
-const RECIPE_VERSION: u32 = 19;
+const RECIPE_VERSION: u32 = 20;
 
 /// Returns the number of the extraction rules: their version, changed by each grammar that this program lacks.
 pub fn recipe_number() -> u32 {

@@ -240,6 +240,25 @@ fn quoted_types_deep_inside_others_take_no_time_for_each_level() {
     assert_within(std::time::Duration::from_secs(5), start, "quoted types");
 }
 
+/// The index leaves minified code out. Other commands do not parse it either.
+#[test]
+fn minified_code_is_not_parsed() {
+    let text = "function f() {}".repeat(1_000);
+    let mut extractor = Extractor::new(Options::default());
+    let lang = by_name("javascript").unwrap();
+    assert_eq!(
+        extractor.extract(text.as_bytes(), lang).unparsed,
+        Some(Unparsed::TooMuchWork)
+    );
+    assert!(extractor.definitions(text.as_bytes(), lang).definitions.is_empty());
+    assert_eq!(extractor.words(text.as_bytes(), lang, "f"), None);
+    let lines = text.replace('}', "}\n");
+    assert_eq!(extractor.definitions(lines.as_bytes(), lang).definitions.len(), 1_000);
+    let data = format!("[{}1]", "1,".repeat(5_000));
+    let found = extractor.extract(data.as_bytes(), by_name("json").unwrap());
+    assert_eq!(found.unparsed, None);
+}
+
 #[test]
 #[ignore = "measures time"]
 fn fifty_thousand_definitions_in_a_file_take_linear_time() {

@@ -18,7 +18,9 @@ use self::ordinary::is_ordinary;
 use self::process::Workers;
 use super::check::{are_inside, check, is_inside};
 use super::codec::{decode_core, decode_references};
-use crate::extract::{self, Edit, Extraction, FileDefinitions, Options, Unparsed, Word, WordKind, has_grammar};
+use crate::extract::{
+    self, Edit, Extraction, FileDefinitions, Options, Unparsed, Word, WordKind, has_grammar, is_too_much,
+};
 use crate::model::{ByteRange, Lang};
 
 use self::serve::STACK_BYTES;
@@ -156,7 +158,8 @@ impl Extractor {
         lang: Lang,
         extract: impl FnOnce(&mut extract::Extractor) -> T,
     ) -> Result<T, &'static Workers> {
-        let Some(workers) = WORKERS.get().filter(|_| has_grammar(lang)) else {
+        let is_parsed = has_grammar(lang) && !is_too_much(text, lang);
+        let Some(workers) = WORKERS.get().filter(|_| is_parsed) else {
             return Ok(extract(&mut self.here));
         };
         if !is_ordinary(text) {

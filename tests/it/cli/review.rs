@@ -264,10 +264,13 @@ fn tests_run_in_the_folder_of_their_project() {
 fn comments_fit_and_pages_stay_small() {
     let repo = TestRepo::new("//- a.py\nx = 1\n");
     let body = |n: usize| {
-        format!(
-            "def f{n}():\n    return '{}'\n",
-            "y".repeat(if n == 0 { 70_000 } else { n % 7 * 300 })
-        )
+        // Lines that are longer on the average make a file minified.
+        let text = if n == 0 {
+            format!("{}\n", "y".repeat(5_000)).repeat(14)
+        } else {
+            "y".repeat(n % 7 * 250)
+        };
+        format!("def f{n}():\n    return '''{text}'''\n")
     };
     repo.write("a.py", (0..400).map(body).collect::<String>());
     let tests = |n: usize| format!("def test_{n}():\n    f{n}()\n");

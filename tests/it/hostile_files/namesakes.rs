@@ -132,6 +132,31 @@ fn modules_that_take_everything_from_each_other_take_time_in_proportion() {
     });
 }
 
+/// Each path may begin with a name that one of the other imports makes visible.
+#[test]
+fn imports_of_everything_take_time_in_proportion() {
+    const N_IMPORTS: usize = 1_500;
+    let repeated = |line: &str| {
+        let lines = (0..N_IMPORTS).map(|at| line.replace('$', &at.to_string()));
+        lines.collect::<String>()
+    };
+    let files = [
+        ("a.rs", repeated("use a$::*;\n")),
+        ("b.rs", repeated("use a$::*; mod a$;\n")),
+        ("c.rs", repeated("use a$::*; mod a$ {}\n")),
+        ("d.rs", repeated("mod a$ { use super::a$::*; }\n")),
+    ];
+    linked(&files, |view, _, linker| {
+        for (path, _) in &files {
+            let before = cpu_time();
+            let found = linker.imports(view.find_text(path).unwrap());
+            let took = cpu_time().saturating_sub(before);
+            assert!(took < MAX_CPU_TIME * 5, "{path}: {took:?}");
+            assert!(found.len() >= N_IMPORTS, "{path}: {}", found.len());
+        }
+    });
+}
+
 /// Each import leads back to the name that all of them import.
 #[test]
 fn imports_of_one_name_take_time_in_proportion() {
@@ -343,12 +368,14 @@ fn circles_of_imports_take_time_in_proportion() {
 
 #[test]
 fn many_names_in_one_line_take_time_in_proportion() {
-    let definition = format!("int a() {{ /* {} */ }} ", "-".repeat(100));
-    linked(&[("a.c", definition.repeat(N_LINES))], |view, sources, _| {
+    const N_NAMES: usize = 4_400;
+    // Almost as long as a line of a file that is parsed can be.
+    let line = format!("{}{}", "int a() {} ".repeat(N_NAMES), "\n".repeat(200));
+    linked(&[("a.c", line)], |view, sources, _| {
         let file = view.find_text("a.c").unwrap();
         let part = PartQuery::Symbol("a".to_owned());
         let found = timed("read", || read(sources, file, &[part]).unwrap());
-        assert_eq!(found.parts.len(), N_LINES);
+        assert_eq!(found.parts.len(), N_NAMES);
     });
 }
 
