@@ -77,6 +77,9 @@ eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.  \w-  8,
 /// An argument of a command, between any others (`ARGS`).
 const ARGUMENT: &str = r#"\\?(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\\-][^\s"']{3,}))"#;
 const ARGUMENTS: &str = r"[^\n]*?\s";
+/// An argument of a call before the secret, and the calls that convert the secret.
+const VALUE: &str = r#"(?:[^()\[\]{}"',\n]|"[^"\n]*"|'[^'\n]*'|\([^()\n]*\)|\[[^\[\]\n]*\]|\{[^{}\n]*\})+,\s*"#;
+const CONVERTED: &str = r"(?:\w+\s*=\s*)?(?:new\s+)?&?(?:(?:[\w.:]|\[\]){1,40}\(\s*){0,2}[bB]?";
 /// What may be between a name and its value: signs, tags, ends of lines, and a cell of a table.
 const BETWEEN: &str = r"(?:[^\w</.-]|<[^<>\n]{1,80}>)(?:[^\w</]|<[^<>\n]{1,80}>){0,24}(?:[\w ]{1,40}\|[^\w|\n]{0,8})?";
 
@@ -139,7 +142,20 @@ all  (?i)connection_?string\w*["']?\]?\s*[:=]\s*["']([^"'\n]*(?:acc|key|secret|p
 # Calls that log in or make a key.
 random  (?i)(?:log_?in|log_?on|sign_?in|authenticate|connect\w*|credentials?|auth|TOTP|Wallet)\s*\(\s*(?:(?:[^()"'\n]{1,60}|[^()"'\n]{0,20}["'][^"'\n]*["']\s*),\s*){0,6}["']([^\s"':]{6,})["']
 key  (?i)(?:connect\w*|auth|search|wallet|from_?hex(?:string)?)\s*\(\s*(?:[^()"'\n]{0,20}["'][^"'\n]*["']\s*,\s*){0,2}["']([^\s"']{11,})["']
-all  (?i)(?:(?:getConnection|\bPDO|\bmysqli|\.connect|DBI->connect|BasicAuth\w*|WiFi\.begin|add_password|create_user|smtp\w*\.login|\bs\.login)\((?:[^()"'\n]{0,40}(?:["'][^"'\n]*["'])?,\s*){1,3}|(?:SecretKeySpec|PBEKeySpec|Fernet|AES\.new|hmac\.new|jwt\.encode|jwt\.sign|jwt\.verify|bcrypt\.hash(?:Sync)?|\bcrypt)\((?:\w+,\s*)?)[bB]?["']([^"'/\n]{6,})["']
+all  (?i)(?:getConnection|\bPDO|\bmysqli|\.connect|DBI->connect|BasicAuth\w*|WiFi\.begin|add_password|create_user|smtp\w*\.login|\bs\.login)\((?:[^()"'\n]{0,40}(?:["'][^"'\n]*["'])?,\s*){1,3}[bB]?["']([^"'/\n]{6,})["']
+# Keys and hashed passwords: the first argument, the second, or the third.
+all  (?:(?:Secret|PBE)KeySpec|Fernet|\bcrypt|AES\.new|hmac\.new|\.NewCipher|(?:Aes|Hmac|ChaCha)[\w:<>]{0,40}new_from_slice|\.SignedString|\bHMAC(?:256|384|512)|EncodingKey::from_secret|DecodingKey::from_secret|\bbcrypt\.(?:hash|compare)\w*|\bpassword_(?:hash|verify))\(\s*CONVERTED["']([^"'\n]{4,})["']
+all  (?:create(?:Cipher|Decipher)iv|createHmac|hmac\.New|HMAC\.(?:hex)?digest|CryptoJS\.(?:\w+\.(?:en|de)crypt|Hmac\w+)|\bjwt\.(?:encode|decode|sign|verify)|\bsignWith|JWT\.(?:en|de)code)\(\s*VALUECONVERTED["']([^"'\n]{4,})["']
+all  \b(?:hash_hmac|openssl_(?:en|de)crypt)\(\s*VALUEVALUE["']([^"'\n]{4,})["']
+# A password behind the name of a user.
+any  (?i)(?:\b(?:log_?in|log_?on|sign_?in|authenticate)|\.auth)\s*\(\s*["'][^"'\n]{1,60}["']\s*,\s*["']([^"'/\n]{4,60})["']\s*\)
+any  (?i)connect(?:ion)?\(\s*VALUEVALUE["']([^"'/\s]{4,})["']\s*[,)]
+# A value that is compared with a name, is expected of it or typed into it.
+any  (?i)["']([^"'\n]{4,})["']\s*(?:[!=]==?|\.equals\()\s*[\w.$>-]*(?:password|passwd|passphrase|pwd)\b
+any  (?i)\b(?:assert\w*|expect\w*|\w*equals?)\(\s*["']([^"'\n]{4,})["']\s*,\s*[\w.$>-]*(?:password|passwd|passphrase|pwd)\b
+any  (?i)\b(?:fill|fill_in|type|send_?keys|set_?value|enter)\(\s*["'][^\n]{0,60}?(?:password|passwd|pwd|\bpw)[^\n,]{0,12}["']\s*,\s*(?:with:\s*)?["']([^"'\n]{4,})["']
+any  (?i)\b(?:set|check|verify|hash|change|reset|update|validate|compare|generate)_?password(?:_?hash)?\(\s*[bB]?["']([^"'\n]{4,})["']
+any  (?i)\b(?:set|check|verify|compare|validate)_?password(?:_?hash)?\(\s*VALUE[bB]?["']([^"'\n]{4,})["']
 all  \b(?:btoa|b64encode|base64_encode|encodeBase64)\(\s*b?["'][\w.-]+:([^"'\n$]{4,})["']
 all  (?i)\bConvertTo-SecureString(?:[ \t]+-(?:AsPlainText|Force|String|Key[ \t]+\S+))*[ \t]+(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'$(-][^\s"']{3,}))
 all  (?i)["']([^"'\n]{4,})["']\s*\|\s*ConvertTo-SecureString\b
@@ -157,10 +173,9 @@ all  (?i)\bset\s+password\s+(?:for\s+\S+\s*)?=\s*["']([^"'\n]{4,})["']
 all  (?i)\busername=[^,\s]+,password=([^,\s"']{4,})
 all  (?i)\.(?:getOrDefault|getProperty)\(\s*["'][\w.-]*(?:password|passwd|secret|api_?key|token)["']\s*,\s*["']([^"'\n]{4,})["']
 all  \b(?:NetworkCredential|PasswordAuthentication)\(\s*"[^"\n]*",\s*"([^"\n]{4,})"
-all  \bcreateHmac\(\s*["'][\w-]+["']\s*,\s*["']([^"'\n]{4,})["']
 all  (?i)\bexpect\s+["{*][^\n]{0,40}pass[^\n]{0,40}\r?\n\s*send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
 all  (?im)^\s*bindpw\s+(\S{4,})\s*$
-random  (?i)\b\w*(?:password|passwd|pwd|secret)\w*\.equals\(\s*["']([^"'\n]{4,})["']
+any  (?i)\b\w*(?:password|passwd|pwd|secret)\w*\.equals\(\s*["']([^"'\n]{4,})["']
 all  (?i)\b(?:PWD|password)=\{([^{}"'\n]{4,})\}
 all  (?im)^\s*(?:user(?:name)?|login)\s+\S+\s+(?:privilege\s+[0-9]+\s+)?(?:insecure-)?(?:password|secret)\s+(?:[0-9]\s+)?(\S{4,})\s*$
 all  \b(?:enable\s+(?:secret|password)\s+[0-9]|snmp-server\s+community)\s+(\S{4,})
@@ -197,7 +212,7 @@ all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo 
 "##;
 
 /// Texts, one of which every form in [`NEAR_FORMS`] contains.
-const HINTS: &str = r"(?i-u)(?:password|passwd|pass[_-]?phrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|createhmac\(|keyspec\(|fernet\(|aes\.new\(|(?:hmac\.new|jwt\.encode|jwt\.sign|jwt\.verify|crypt(?:\.hash[a-z]*)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
+const HINTS: &str = r"(?i-u)(?:password|passwd|pass[_-]?phrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|keyspec\(|fernet\(|cipher(?:iv)?\(|hmac|cryptojs|new_from_slice\(|signedstring\(|signwith\(|openssl_|jwt\.[a-z]+\(|(?:aes\.new|crypt(?:\.[a-z]+)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
 const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo|gh|snmp[a-z]+|ssh-keygen|user(?:add|mod)|aws)[ \t]";
 /// Limit on the text before and behind such a word.
@@ -216,6 +231,8 @@ impl Forms {
             form.replace("ARGUMENT", ARGUMENT)
                 .replace("ARGS", ARGUMENTS)
                 .replace("BETWEEN", BETWEEN)
+                .replace("VALUE", VALUE)
+                .replace("CONVERTED", CONVERTED)
         };
         let row = |[trust, form]: [&str; 2]| (Trust::of(trust), arguments(form).replace(r"\b", r"(?-u:\b)"));
         let forms = rows(table).map(row).map(|(trust, form)| (trust, compiled(&form)));
@@ -272,7 +289,24 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     }
     found.extend(find_near(text, form!(HINTS), &FORMS_NEAR));
     found.extend(find_near(text, form!(COMMAND_HINTS), &FORMS_OF_COMMANDS));
+    if let Some(line) = as_command_line(text) {
+        found.extend(find_near(&line, form!(COMMAND_HINTS), &FORMS_OF_COMMANDS));
+    }
     found
+}
+
+/// Returns the text with spaces in place of what separates string literals in a list of arguments; `None` if it has no
+/// such list.
+fn as_command_line(text: &str) -> Option<String> {
+    let between = form!(r#"["']\)?\s*(?:,\s*&?\[?|\.args?\(\s*&?\[?)\s*["']"#);
+    let (mut line, mut end) = (String::new(), 0);
+    for found in between.find_iter(text) {
+        line.push_str(&text[end..found.start()]);
+        line.extend(std::iter::repeat_n(' ', found.len()));
+        end = found.end();
+    }
+    line.push_str(&text[end..]);
+    (end > 0).then_some(line)
 }
 
 /// Finds `forms` in the lines around each match of `hints`.

@@ -24,7 +24,9 @@ const MAX_BYTES_BEFORE: usize = 200;
 /// that match count.
 const LINKS: &str = r##"
 # `name == "value"`, `strcmp(name, "value")`.
-strong  random  never  §  (?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*
+strong  any  never  §  (?:["'`]?\s*\])?\s*(?:[!=]==?|\.equals\()\s*
+strong  any  never  (?:assert\w*!?|expect\w*|[eE]quals?)\(\s*[\w.$&>-]*§  (?:\(\))?\s*,\s*
+strong  any  never  §  (?:\(\))?\)\.(?:to|not|should)?\.?(?:toBe|toEqual|toStrictEqual|equals?|eql?|be)\(\s*
 strong  any  never  (?:cmp|compare\w*|equals)\(§  \s*,\s*
 # `getenv("NAME", "value")`, `put(NAME, "value")`, `{name, "value"}`, `set :name, "value"`, `"--name", "value"`.
 weak  any  never  (?i)(?:(?:env|setdefault|fetch|\bget|option|flag\.\w+|\bdefine|setattr|set_?property|header|put|insert|add|append|\.of|pair|param|\.set|\.set_env|set_var|setItem)\(\s*(?:\w+,\s*)?["']?|^\s*\{|\bset[ (]:|["']--?)§  ["']?\s*,\s*
