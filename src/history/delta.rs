@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::extract::{DefinitionKind, lang_of_path};
 use crate::model::RepoPath;
 
-use super::lineage::{Candidate, Edits, candidate, events_between, least_similarity, partners};
+use super::lineage::{Candidate, Edits, candidate, comparable, events_between, least_similarity, partners};
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
 
@@ -76,7 +76,7 @@ impl SymbolDelta {
     }
 }
 
-/// Limit on the number of compared pairs. If there are more, only definitions with equal names are compared.
+/// Limit on the number of compared pairs.
 const MAX_PAIRS: usize = 1_000_000;
 
 /// A definition: the index of its file pair, and its index in that file.
@@ -126,23 +126,18 @@ fn shapes_of(side: Option<&(RepoPath, FileShapes)>) -> &[Shape] {
 }
 
 /// Matches removed definitions to added ones, most similar pairs first. Each definition is matched at most once.
-fn matches(pairs: &[FilePair], gone: &[Place], added: &[Place]) -> Vec<(Place, Place, f64)> {
+fn matches<'p>(pairs: &'p [FilePair], gone: &[Place], added: &[Place]) -> Vec<(Place, Place, f64)> {
     let mut found: Vec<(Candidate, Place, Place)> = Vec::new();
-    // Beyond the limit, compare only definitions with equal names.
-    let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
-    for &new_place in added {
-        let Some((new_path, new_file)) = &pairs[new_place.0].new else {
-            continue;
-        };
-        let new = &new_file.shapes[new_place.1];
-        for &old_place in gone {
-            let Some((old_path, old_file)) = &pairs[old_place.0].old else {
-                continue;
-            };
-            let old = &old_file.shapes[old_place.1];
-            if is_too_many && old.name != new.name {
-                continue;
-            }
+    let of = |place: &Place, side: Option<&'p (RepoPath, FileShapes)>| {
+        let (path, file) = side?;
+        Some((*place, path, &file.shapes[place.1]))
+    };
+    let gone = gone.iter().filter_map(|place| of(place, pairs[place.0].old.as_ref()));
+    let added = added.iter().filter_map(|place| of(place, pairs[place.0].new.as_ref()));
+    let (gone, added): (Vec<_>, Vec<_>) = (gone.collect(), added.collect());
+    let near = comparable(MAX_PAIRS, gone.iter().map(|one| one.2), added.iter().map(|one| one.2));
+    for (&(old_place, old_path, old), near) in gone.iter().zip(near) {
+        for (new_place, new_path, new) in near.into_iter().map(|at| added[at]) {
             if !old.is_like(new) || lang_of_path(old_path) != lang_of_path(new_path) {
                 continue;
             }

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::extract::{DefinitionKind, Edit, lang_of_path, offset_after, touches};
-use crate::model::RepoPath;
+use crate::model::{Lang, RepoPath};
 
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey, edits};
 
 /// Limit on the number of files that a commit may change. Moves between files are not searched in larger commits.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
-/// Version of the rules in this file. Increase it if the same versions give different records. 5: a definition is not
-/// moved if a distant edit makes the parser find another container.
-pub(super) const LINEAGE_VERSION: u32 = 5;
+/// Version of the rules in this file. Increase it if the same versions give different records. 6: of very many
+/// definitions with one name, none is compared.
+pub(super) const LINEAGE_VERSION: u32 = 6;
 /// Bodies with fewer tokens are too small for their similarity to be significant.
 const MIN_TOKENS: u32 = 12;
 /// Minimum similarity of definitions with different names: in the same file, and in different files.
@@ -28,8 +28,8 @@ const MIN_SIMILARITY_ELSEWHERE: f64 = 0.8;
 const MIN_SIMILARITY_NAMESAKE: f64 = 0.4;
 /// A match is ambiguous if the score of the second-best candidate is lower by less than this.
 const DOUBT: f64 = 0.05;
-/// Limits on the number of compared pairs. Beyond `MAX_PAIRS`, only definitions with equal names are compared. Beyond
-/// `MAX_NAMESAKES`, definitions with equal names are paired by their order.
+/// Limits on the number of compared pairs. Beyond `MAX_PAIRS`, only definitions with equal names are compared, and none of
+/// the most frequent names. Beyond `MAX_NAMESAKES`, definitions with equal names are paired by their order.
 const MAX_PAIRS: usize = 250_000;
 const MAX_NAMESAKES: usize = 10_000;
 /// Number of origins of a definition that are held at once.
@@ -334,34 +334,40 @@ fn moves(files: &[(RepoPath, FileRecords)], taken: &HashSet<SymbolKey>) -> Vec<(
         gone.extend(of_file.map(|one| (one.1.key(path), one)));
     }
     gone.retain(|key, _| !taken.contains(key));
-    let n_added: usize = files.iter().map(|(_, file)| file.added.len()).sum();
-    let is_too_many = n_added.saturating_mul(gone.len()) > MAX_PAIRS;
-    let mut found = Vec::new();
-    for (number, (path, file)) in files.iter().enumerate() {
-        let lang = lang_of_path(path);
-        let others: Vec<_> = (gone.values().copied())
-            .filter(|(other, ..)| *other != path && lang_of_path(other) == lang)
-            .collect();
-        for (at, new) in &file.added {
-            let alike = |&&(_, _, old): &&(&RepoPath, &SymbolRecord, &Shape)| {
-                old.is_like(new) && (!is_too_many || old.name == new.name)
-            };
-            let candidates = others
-                .iter()
-                .filter(alike)
-                .filter_map(|(other, _, old)| candidate(other, old, new, least_similarity(old, new, false)));
-            let Some((from, confidence)) = best(candidates.collect()) else {
-                continue;
-            };
-            let (_, record, old) = gone[&from];
-            let moved = Move {
-                from,
-                confidence: percent(confidence),
-                events: SymbolEvents::between(old, new, true),
-                old_lines: record.old_lines,
-            };
-            found.push((number, *at, moved));
+    let gone_shapes: Vec<_> = gone.values().copied().collect();
+    let added = files.iter().enumerate();
+    let added = added.flat_map(|(number, (_, file))| file.added.iter().map(move |(at, new)| (number, *at, new)));
+    let added: Vec<(usize, usize, &Shape)> = added.collect();
+    let langs: Vec<Lang> = files.iter().map(|(path, _)| lang_of_path(path)).collect();
+    let near = comparable(
+        MAX_PAIRS,
+        gone_shapes.iter().map(|one| one.2),
+        added.iter().map(|one| one.2),
+    );
+    let mut candidates: Vec<Vec<Candidate>> = added.iter().map(|_| Vec::new()).collect();
+    for ((other, _, old), near) in gone_shapes.iter().zip(near) {
+        let lang = lang_of_path(other);
+        for at in near {
+            let (number, _, new) = added[at];
+            if *other != &files[number].0 && lang == langs[number] && old.is_like(new) {
+                candidates[at].extend(candidate(other, old, new, least_similarity(old, new, false)));
+                keep_few(&mut candidates[at]);
+            }
         }
+    }
+    let mut found = Vec::new();
+    for ((number, at, new), candidates) in added.into_iter().zip(candidates) {
+        let Some((from, confidence)) = best(candidates) else {
+            continue;
+        };
+        let (_, record, old) = gone[&from];
+        let moved = Move {
+            from,
+            confidence: percent(confidence),
+            events: SymbolEvents::between(old, new, true),
+            old_lines: record.old_lines,
+        };
+        found.push((number, at, moved));
     }
     found
 }
@@ -451,26 +457,51 @@ fn pair_namesakes(old: &[Shape], new: &[Shape], olds: &[usize], news: &[usize], 
 /// Returns the possible origins of each definition in `added`. They are taken from `gone`, the definitions of another
 /// version of the file at `path`.
 pub(super) fn renames(path: &RepoPath, gone: &[&Shape], added: &[&Shape]) -> Vec<Vec<Candidate>> {
-    let is_too_many = gone.len().saturating_mul(added.len()) > MAX_PAIRS;
     let mut found: Vec<Vec<Candidate>> = added.iter().map(|_| Vec::new()).collect();
-    for before in gone {
-        let is_compared = |now: &&Shape| before.is_like(now) && (!is_too_many || before.name == now.name);
-        let scores: Vec<Option<f64>> = added
-            .iter()
-            .map(|now| is_compared(now).then(|| score(before, now)))
-            .collect();
-        let most = scores.iter().flatten().copied().fold(0.0, f64::max);
-        for (at, now) in added.iter().enumerate() {
-            // Another added definition may be more similar to this one.
-            if scores[at].is_some_and(|score| score >= most) {
-                found[at].extend(candidate(path, before, now, least_similarity(before, now, true)));
-                if found[at].len() >= MAX_CANDIDATES {
-                    keep_best(&mut found[at]);
-                }
-            }
+    let compared = comparable(MAX_PAIRS, gone.iter().copied(), added.iter().copied());
+    for (before, near) in gone.iter().zip(compared) {
+        let scores = near.into_iter().filter(|at| before.is_like(added[*at]));
+        let scores: Vec<(usize, f64)> = scores.map(|at| (at, score(before, added[at]))).collect();
+        let most = scores.iter().map(|one| one.1).fold(0.0, f64::max);
+        // Another added definition may be more similar to this one.
+        for (at, _) in scores.into_iter().filter(|one| one.1 >= most) {
+            let least = least_similarity(before, added[at], true);
+            found[at].extend(candidate(path, before, added[at], least));
+            keep_few(&mut found[at]);
         }
     }
     found
+}
+
+/// Returns, for each removed definition, the indices of the added ones with which it is compared: all, or if these are
+/// more than `max_pairs`, those with its name, of the rarest names.
+pub(super) fn comparable<'s>(
+    max_pairs: usize,
+    gone: impl ExactSizeIterator<Item = &'s Shape> + Clone,
+    added: impl ExactSizeIterator<Item = &'s Shape>,
+) -> Vec<Vec<usize>> {
+    let mut n_left = max_pairs;
+    if gone.len().saturating_mul(added.len()) <= n_left {
+        return vec![(0..added.len()).collect(); gone.len()];
+    }
+    let mut named: BTreeMap<&str, (usize, Vec<usize>)> = BTreeMap::new();
+    for (at, shape) in added.enumerate() {
+        named.entry(&shape.name).or_default().1.push(at);
+    }
+    for shape in gone.clone() {
+        named.entry(&shape.name).or_default().0 += 1;
+    }
+    let n_pairs = |(n_gone, added): &(usize, Vec<usize>)| n_gone.saturating_mul(added.len());
+    let mut names: Vec<_> = named.iter().map(|(name, of)| (n_pairs(of), *name)).collect();
+    names.sort_unstable();
+    for (n_pairs, name) in names {
+        match n_left.checked_sub(n_pairs) {
+            Some(rest) => n_left = rest,
+            None => _ = named.remove(name),
+        }
+    }
+    gone.map(|shape| named.get(shape.name.as_str()).map_or_else(Vec::new, |of| of.1.clone()))
+        .collect()
 }
 
 /// Returns the minimum similarity of the bodies of two definitions for a match.
@@ -525,6 +556,13 @@ pub(super) fn best(mut candidates: Vec<Candidate>) -> Option<(SymbolKey, f64)> {
         .is_some_and(|second| first.score - second.score < DOUBT);
     let doubt = if is_doubtful { 0.6 } else { 1.0 };
     Some((first.key.clone(), (first.confidence() * doubt * 100.0).round() / 100.0))
+}
+
+/// Keeps the best candidates once there are many.
+fn keep_few(candidates: &mut Vec<Candidate>) {
+    if candidates.len() >= MAX_CANDIDATES {
+        keep_best(candidates);
+    }
 }
 
 /// Keeps the best candidate and the next best, which decides whether the best is ambiguous.

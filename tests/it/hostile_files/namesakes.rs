@@ -610,3 +610,25 @@ fn files_in_deep_folders_take_memory_in_proportion() {
     let found = linker.link_file(view.find_text("a.py").unwrap()).unwrap();
     assert!(found.iter().all(|link| link.tier != Tier::Named), "{found:?}");
 }
+
+/// Comparing each of them with each other one would take a minute and gigabytes.
+#[test]
+fn namesakes_that_all_go_to_other_types_take_time_in_proportion() {
+    const N_TYPES: usize = 2_000;
+    let mut extractor = Extractor::new(Options::default());
+    let mut version = |of: &str| {
+        let methods = (0..N_TYPES).map(|at| format!("impl {of}{at} {{ fn x() {{ a(); b(); c() }} }}\n"));
+        let path = RepoPath::from("a.rs");
+        let file = FileShapes::of(&mut extractor, &path, methods.collect::<String>().into_bytes());
+        (path, file)
+    };
+    let pair = FilePair {
+        old: Some(version("A")),
+        new: Some(version("B")),
+    };
+    let before = cpu_time();
+    let deltas = symbol_deltas(&[pair]);
+    let took = cpu_time().saturating_sub(before);
+    assert!(took < MAX_CPU_TIME * 10, "{took:?}");
+    assert!(deltas.len() >= 2 * N_TYPES, "{}", deltas.len());
+}
