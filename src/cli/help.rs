@@ -12,7 +12,7 @@ pub(super) const OPTIONS: &str = "options";
 
 /// Commands by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Find", &["search", "grep", "symbol", "outline", "read"]),
+    ("Find", &["search", "grep", "symbol", "outline", "read", "fleet"]),
     ("Understand", &["graph", "history", "blame", "diff", "review", "web"]),
     ("Change", &["edit", "rename", "docs", "memory", "run"]),
     ("Share", &["export", "import", "push", "pull", "ci", "precise"]),
