@@ -246,13 +246,17 @@ fn a_captured_commit_does_not_wait_for_the_run() {
 /// Checks that the worker has its own session, inherits no open files and none of git's variables, and has a low
 /// priority.
 fn assert_is_detached(worker: u32) {
-    let stat = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-    let (group, session, nice) = (fields[2], fields[3], fields[16]);
-    assert_eq!(
-        (group, session),
-        (worker.to_string().as_str(), worker.to_string().as_str())
-    );
+    let fields = || {
+        let stat = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap();
+        let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
+        fields.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let own = worker.to_string();
+    // The process exists before it begins its session.
+    wait_until("the worker has its own group and session", || {
+        fields()[2..4] == [own.clone(), own.clone()]
+    });
+    let nice = fields().swap_remove(16);
     let of_the_caller = rustix::process::getpriority_process(None).unwrap();
     assert_eq!(nice, (of_the_caller + 10).min(19).to_string());
     for descriptor in 0..3 {
