@@ -1,9 +1,10 @@
 //! `codescout fleet`
 
+use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use super::args::{FleetAddArgs, FleetArgs, FleetCommand, FleetIndexArgs, FleetVe
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED, grep, op};
-use crate::session::{CallCtx, Context as _, Fed, FleetFolder, OpError, Recorded, Result, Workspace};
+use crate::session::{CallCtx, Context as _, Fed, FleetFolder, OpError, Recorded, Result, Workspace, ensure};
 
 /// Time between looks at the refs of a watched fleet.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -20,6 +21,13 @@ pub(super) fn run(global: &Global, args: &FleetArgs, output: &mut Output) -> Res
     let folder = FleetFolder::at(args.dir.as_deref())?;
     let page = PageArgs::default();
     let open = || folder.open(&args.groups);
+    let open_all = || {
+        ensure!(
+            args.groups.is_empty(),
+            "this command is about all repositories; leave out --group"
+        );
+        folder.open(&[])
+    };
     match &args.command {
         FleetCommand::Add(add) => run_add(&folder, add, &args.groups, output),
         FleetCommand::Remove { names } => {
@@ -27,9 +35,9 @@ pub(super) fn run(global: &Global, args: &FleetArgs, output: &mut Output) -> Res
             Ok(Found::Something)
         }
         FleetCommand::List => list(&open()?, output),
-        FleetCommand::Status => status(&open()?, output),
-        FleetCommand::Index(index) => run_index(&open()?, global, index, output),
-        FleetCommand::Verify(verify) => run_verify(&open()?, global, verify, output),
+        FleetCommand::Status => status(&open_all()?, output),
+        FleetCommand::Index(index) => open_all().and_then(|_| run_index(&folder, global, index, output)),
+        FleetCommand::Verify(verify) => run_verify(&open_all()?, global, verify, output),
         FleetCommand::Search(Paged { op: search, page }) => op::run("search", search, page, open()?, global, output),
         FleetCommand::Grep(grep) => grep::run(open()?, global, grep, output),
         FleetCommand::Symbol(Paged { op: symbol, page }) => op::run("symbol", symbol, page, open()?, global, output),
@@ -124,10 +132,9 @@ fn described(recorded: &Recorded) -> String {
         n_left_out,
         ..
     } = recorded;
-    let left_out = if *n_left_out > 0 {
-        format!(", {n_left_out} files left out")
-    } else {
-        String::new()
+    let left_out = match n_left_out {
+        0 => String::new(),
+        n => format!(", {n} left out"),
     };
     format!(
         "{} {n_files} files, {n_chunks} chunks{left_out}",
@@ -142,8 +149,18 @@ fn status(workspace: &Workspace, output: &mut Output) -> Result<Found> {
         .unwrap_or_default()
         .as_secs();
     let (mut rows, mut n_behind) = (Vec::new(), 0);
-    for link in workspace.config.links.all() {
-        let state = fleet.state(&link)?;
+    let links = workspace.config.links.all();
+    let lost = fleet.lost_of(&links, &INTERRUPTED);
+    if let Err(error) = &lost {
+        output.error(error);
+    }
+    for link in links {
+        let is_lost = lost.as_ref().is_ok_and(|lost| lost.contains(&link.name));
+        let state = if is_lost {
+            "not on the server"
+        } else {
+            fleet.state(&link, &workspace.config.links.scopes_of(&link.name))
+        };
         n_behind += usize::from(state != "up to date");
         let age = fleet
             .recorded(&link.name)
@@ -162,53 +179,92 @@ fn status(workspace: &Workspace, output: &mut Output) -> Result<Found> {
             output.line(&format!("{}  {}", text("name"), text("state")))?;
         }
     }
-    Ok(if n_behind > 0 { Found::Nothing } else { Found::Something })
+    Ok(match lost {
+        Err(_) => Found::Unfinished,
+        Ok(_) if n_behind > 0 => Found::Nothing,
+        Ok(_) => Found::Something,
+    })
 }
 
-fn run_index(workspace: &Workspace, global: &Global, args: &FleetIndexArgs, output: &mut Output) -> Result<Found> {
-    let fleet = workspace.fleet.as_ref().context("no fleet")?;
+fn run_index(folder: &FleetFolder, global: &Global, args: &FleetIndexArgs, output: &mut Output) -> Result<Found> {
+    let mut errors: HashMap<String, String> = HashMap::new();
     let mut is_first = true;
     loop {
-        let mut n_failed = 0;
-        for link in fleet.selected(workspace, &args.names)? {
-            let progress = CliProgress::new(global.quiet);
-            let call = CallCtx::unlimited(progress.ctx());
-            match fleet.feed(workspace, &link, &call) {
-                Ok(Some(fed)) => say(&link.name, &fed, output)?,
-                Ok(None) => {}
-                Err(_) if INTERRUPTED.load(Ordering::SeqCst) => return Err(OpError::interrupted()),
-                // A watched fleet is tried again; the error is said once.
-                Err(error) if is_first || !args.watch => {
-                    n_failed += 1;
-                    output.error(&OpError {
-                        message: format!("{}: {error}", link.name),
-                        ..error
-                    });
-                }
-                Err(error) => tracing::debug!("{}: {error:#}", link.name),
-            }
-        }
-        if args.names.is_empty() {
-            let progress = CliProgress::new(global.quiet);
-            let call = CallCtx::unlimited(progress.ctx());
-            for name in fleet.removed(workspace) {
-                let n_points = fleet.forget(&name, &call)?;
-                output.line(&format!("{name}: removed {n_points} points"))?;
+        let began = Instant::now();
+        let failed = store(folder, global, args, is_first, output)?;
+        // In a watched fleet, an error is shown when it changes.
+        for (name, error) in &failed {
+            if errors.get(name) != Some(&error.message) {
+                output.error(error);
             }
         }
         output.flush()?;
         if !args.watch {
-            return Ok(if n_failed > 0 {
-                Found::Unfinished
-            } else {
+            return Ok(if failed.is_empty() {
                 Found::Something
+            } else {
+                Found::Unfinished
             });
         }
-        is_first = false;
-        std::thread::sleep(LOOK_EVERY);
+        errors = failed.into_iter().map(|(name, error)| (name, error.message)).collect();
+        is_first &= !errors.is_empty();
+        std::thread::sleep(LOOK_EVERY.max(began.elapsed()));
         if INTERRUPTED.load(Ordering::SeqCst) {
             return Err(OpError::interrupted());
         }
+    }
+}
+
+/// Stores what is new of the repositories, and removes those that are no longer in the settings. Returns errors by
+/// repository.
+fn store(
+    folder: &FleetFolder,
+    global: &Global,
+    args: &FleetIndexArgs,
+    is_first: bool,
+    output: &mut Output,
+) -> Result<Vec<(String, OpError)>> {
+    let workspace = folder.open(&[])?;
+    let fleet = workspace.fleet.as_ref().context("no fleet")?;
+    let links = fleet.selected(&workspace, &args.names)?;
+    let lost = if is_first {
+        fleet.lost_of(&links, &INTERRUPTED)
+    } else {
+        Ok(Vec::new())
+    };
+    let lost = match lost {
+        Ok(lost) => lost,
+        Err(error) if args.watch => return Ok(vec![("Qdrant".to_owned(), error)]),
+        Err(error) => return Err(error),
+    };
+    let progress = CliProgress::new(global.quiet);
+    let mut failed = Vec::new();
+    for link in links {
+        let call = CallCtx::unlimited(progress.ctx());
+        match fleet.feed(&workspace, &link, lost.contains(&link.name), &call) {
+            Ok(Some(fed)) => say(&link.name, &fed, output)?,
+            Ok(None) => {}
+            Err(_) if INTERRUPTED.load(Ordering::SeqCst) => return Err(OpError::interrupted()),
+            Err(error) => failed.push((link.name.clone(), about(&link.name, error))),
+        }
+    }
+    if args.names.is_empty() {
+        let call = CallCtx::unlimited(progress.ctx());
+        for name in fleet.removed(&workspace) {
+            match fleet.forget(&name, &call) {
+                Ok(n_points) => output.line(&format!("{name}: removed {n_points} points"))?,
+                Err(error) => failed.push((name.clone(), about(&name, error))),
+            }
+        }
+    }
+    Ok(failed)
+}
+
+/// Names the repository of an error.
+fn about(name: &str, error: OpError) -> OpError {
+    OpError {
+        message: format!("{name}: {error}"),
+        ..error
     }
 }
 
@@ -240,41 +296,58 @@ fn say(name: &str, fed: &Fed, output: &mut Output) -> Result<()> {
 
 fn run_verify(workspace: &Workspace, global: &Global, args: &FleetVerifyArgs, output: &mut Output) -> Result<Found> {
     let fleet = workspace.fleet.as_ref().context("no fleet")?;
-    let (mut rows, mut n_different) = (Vec::new(), 0);
+    let (mut rows, mut n_different, mut n_failed) = (Vec::new(), 0, 0);
     for link in fleet.selected(workspace, &args.names)? {
         let progress = CliProgress::new(global.quiet);
         let call = CallCtx::unlimited(progress.ctx());
-        let checked = fleet.check(workspace, &link, args.repair, &call)?;
-        let is_different = checked.n_missing > 0 || checked.n_extra > 0;
-        n_different += usize::from(is_different);
+        let checked = fleet.check(workspace, &link, &call).and_then(|checked| {
+            let is_repaired = args.repair && !checked.is_sound;
+            let fed = is_repaired
+                .then(|| fleet.feed(workspace, &link, true, &call))
+                .transpose()?;
+            Ok((checked, fed.flatten()))
+        });
+        let (checked, fed) = match checked {
+            Ok(checked) => checked,
+            Err(_) if INTERRUPTED.load(Ordering::SeqCst) => return Err(OpError::interrupted()),
+            Err(error) => {
+                output.error(&about(&link.name, error));
+                n_failed += 1;
+                continue;
+            }
+        };
+        n_different += usize::from(!checked.is_sound);
         if output.json {
             rows.push(json!({
                 "name": link.name,
                 "points": checked.n_points,
                 "missing": checked.n_missing,
                 "extra": checked.n_extra,
+                "sound": checked.is_sound,
             }));
-        } else {
-            let (n, missing, extra) = (checked.n_points, checked.n_missing, checked.n_extra);
-            output.line(&format!(
-                "{}: {n} points, {missing} missing, {extra} too many",
-                link.name
-            ))?;
+            continue;
         }
-        // Stores nothing unless something is to be repaired.
-        if args.repair
-            && let Some(fed) = fleet.feed(workspace, &link, &call)?
-            && !output.json
-        {
+        let (n, missing, extra) = (checked.n_points, checked.n_missing, checked.n_extra);
+        let record = if checked.is_sound || missing + extra > 0 {
+            ""
+        } else {
+            ", but another record"
+        };
+        output.line(&format!(
+            "{}: {n} points, {missing} missing, {extra} extra{record}",
+            link.name
+        ))?;
+        if let Some(fed) = fed {
             say(&link.name, &fed, output)?;
         }
     }
     if output.json {
         output.json(&json!({ "repositories": rows }))?;
     }
-    Ok(if n_different > 0 && !args.repair {
-        Found::Nothing
-    } else {
-        Found::Something
+    Ok(match (n_failed, n_different) {
+        (0, 0) => Found::Something,
+        (0, _) if args.repair => Found::Something,
+        (0, _) => Found::Nothing,
+        _ => Found::Unfinished,
     })
 }

@@ -25,6 +25,8 @@ const MAX_SESSIONS_OF_FLEET: usize = 256;
 const MAX_BUSY_SESSIONS: usize = 8;
 /// Maximum number of folders that are recorded as names of one repository.
 const MAX_FOLDERS: usize = 64;
+/// Maximum number of roots that an error names.
+const MAX_NAMED: usize = 8;
 /// Maximum length of the `repo` argument.
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -132,12 +134,11 @@ impl Hub {
     /// Creates a hub for the repositories of these groups of a fleet, or for all of them. Calls are about all of these,
     /// unless they name one.
     pub(crate) fn of_fleet(folder: FleetFolder, groups: &[String]) -> Result<Self> {
-        let links = folder.open(groups)?.config.links.all();
-        let places = links.iter().filter_map(|link| fs::canonicalize(&link.path).ok());
-        let roots: Vec<PathBuf> = places.collect();
+        // Reports errors in the settings now.
+        folder.open(groups)?;
         Ok(Self {
             fleet: Some((folder.clone(), groups.to_vec())),
-            ..Self::new(&folder.home(), &roots)?
+            ..Self::new(&folder.home(), &[])?
         })
     }
 
@@ -150,6 +151,16 @@ impl Hub {
     /// settings.
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let mut roots = self.roots.clone();
+        if self.fleet.is_some() {
+            let links = self
+                .find(None)
+                .map(|home| home.workspace.config.links.all())
+                .unwrap_or_default();
+            return links
+                .iter()
+                .filter_map(|link| fs::canonicalize(&link.path).ok())
+                .collect();
+        }
         if let Ok(home) = self.find(None) {
             let set = &home.workspace.config.serve.roots.value;
             roots.extend(set.iter().filter_map(|root| fs::canonicalize(root).ok()));
@@ -360,7 +371,12 @@ impl Hub {
     }
 
     fn is_allowed(&self, folder: &Path) -> bool {
-        self.roots().iter().any(|root| folder.starts_with(root))
+        // The folder of a repository may contain others, which are not in the fleet.
+        let is_in = |root: &PathBuf| match self.fleet {
+            Some(_) => folder == root,
+            None => folder.starts_with(root),
+        };
+        self.roots().iter().any(is_in)
     }
 
     /// Returns true if a folder is inside the repository in which the server was started: in its worktree, its git
@@ -409,7 +425,12 @@ impl Hub {
 
     fn refused(&self, named: &str, why: &str) -> OpError {
         let short: String = named.chars().take(80).collect();
-        let roots: Vec<String> = self.roots().iter().map(|root| root.display().to_string()).collect();
+        let roots = self.roots();
+        let roots: Vec<String> = roots
+            .iter()
+            .take(MAX_NAMED)
+            .map(|root| root.display().to_string())
+            .collect();
         let hint = match (roots.is_empty(), Repository::discover(&self.home).is_ok()) {
             (true, true) => "omit repo; to allow other repositories: codescout serve --root DIR".to_owned(),
             (true, false) => "to allow other repositories: codescout serve --root DIR".to_owned(),
@@ -446,6 +467,7 @@ fn marks(workspace: &Workspace) -> Vec<Mark> {
         workspace.storage.root().join("config.toml"),
     ];
     paths.extend(Environment::read().user_file);
+    paths.extend(workspace.fleet.as_ref().map(|fleet| fleet.settings().to_owned()));
     if let Some(root) = repository.work_dir() {
         paths.push(root.join(".git"));
         paths.push(root.join(".codescout.toml"));

@@ -111,6 +111,13 @@ impl<'a> Question<'a> {
     /// Opens the view of the revision.
     pub(crate) fn new(ask: &'a Ask<'a>, about: &About<'_>) -> Result<Self> {
         let reference = about.reference.unwrap_or(&ask.common.reference);
+        let is_fleet = ask.session.workspace.fleet.is_some();
+        if is_fleet && !matches!(reference, "WORKTREE" | "HEAD") {
+            return Err(OpError::new(
+                "a fleet is searched at the commits that were stored",
+                "to read another revision, name the repository: --repo DIR (over MCP: repo)",
+            ));
+        }
         let request = ViewRequest {
             files: about.files,
             build: about.build,
@@ -132,10 +139,15 @@ impl<'a> Question<'a> {
             packages: _,
             linked,
         } = about.selection;
-        let all = ["*".to_owned()];
-        let linked = match &ask.session.workspace.fleet {
-            Some(_) if linked.is_empty() => &all,
-            _ => linked.as_slice(),
+        let of_fleet = if is_fleet && linked.is_empty() {
+            named_in(ask, path)
+        } else {
+            Vec::new()
+        };
+        let linked = if is_fleet && linked.is_empty() {
+            &of_fleet
+        } else {
+            linked
         };
         if !linked.is_empty() {
             let sought = about.sought.as_ref();
@@ -342,9 +354,22 @@ impl<'a> Question<'a> {
         let is_there = self.filter.is_open() || view.files().any(|(id, _)| self.filter.passes(view, id));
         (!is_there).then(|| {
             let (reference, selection) = (&self.reference, self.selection.to_text());
-            format!("no file of {reference} matches {selection}; outline in view tree lists the files")
+            match self.ask.session.workspace.fleet {
+                Some(_) => format!("none of the chosen files matches {selection}; grep reads all files"),
+                None => format!("no file of {reference} matches {selection}; outline in view tree lists the files"),
+            }
         })
     }
+}
+
+/// Returns the repositories of a fleet that all patterns name, as `NAME:/src/**` does, or `*` for all of them.
+fn named_in(ask: &Ask<'_>, paths: &[String]) -> Vec<String> {
+    let links = &ask.session.workspace.config.links;
+    let wanted = paths.iter().filter(|path| !path.starts_with('!'));
+    let names: Option<Vec<String>> = wanted.map(|path| Some(links.split(path)?.0.to_owned())).collect();
+    names
+        .filter(|names| !names.is_empty())
+        .unwrap_or_else(|| vec!["*".to_owned()])
 }
 
 /// Converts patterns as typed to patterns relative to the repository root. The path of a file or directory is matched

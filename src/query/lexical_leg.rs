@@ -5,7 +5,7 @@ use crate::index::lexical::bm25::{Bm25, Params, idf};
 use crate::snapshot::{DocEntry, FileId, View};
 
 use super::request::SearchError;
-use super::statistics::Statistics;
+use super::statistics::WholeStatistics;
 
 /// The field weights and saturation parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,13 +77,13 @@ impl LexicalLeg {
     /// statistics are those of the view, or of `whole`, of which it is a part.
     pub(super) fn run(
         view: &View,
-        whole: Option<&Statistics>,
+        whole: Option<&WholeStatistics>,
         terms: &[(&str, f32)],
         params: &LexicalParams,
         go_on: impl Fn() -> Result<(), SearchError>,
     ) -> Result<Self, SearchError> {
         let sizes = match whole {
-            Some(whole) => Sizes::new(whole.n_docs, whole.n_files, whole.n_tokens),
+            Some(whole) => Sizes::new(whole.n_docs(), whole.n_files(), whole.n_tokens()),
             None => Sizes::new(view.live().n_docs.into(), view.n_files().into(), view.live().n_tokens),
         };
         let mut leg = Self {

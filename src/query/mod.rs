@@ -101,7 +101,7 @@ pub use scope::CommitFilter;
 pub use search::Searcher;
 pub use sought::Sought;
 pub use source::{Source, SourceError, SourceReader, Sources};
-pub use statistics::{Count, Statistics, term_number};
+pub use statistics::{Count, Statistics, WholeStatistics, term_number};
 pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
     definitions_at, symbols, usages,

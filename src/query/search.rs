@@ -26,7 +26,7 @@ use super::rerank::Reranking;
 use super::source::Sources;
 use super::sparse_leg::SparseLeg;
 use super::spelling::corrected;
-use super::statistics::Statistics;
+use super::statistics::WholeStatistics;
 
 /// The default interrupt flag, which is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -39,7 +39,7 @@ pub struct Searcher<'a> {
     pub(super) meaning: Meaning<'a>,
     pub(super) sparse: Option<SparseLeg<'a>>,
     pub(super) messages: Option<Arc<CommitMessages>>,
-    pub(super) statistics: Option<Arc<Statistics>>,
+    pub(super) statistics: Option<Arc<WholeStatistics>>,
     pub(super) live: RoaringBitmap,
     pub(super) reranking: Option<Reranking<'a>>,
     pub(super) sources: Option<Sources<'a>>,
@@ -107,7 +107,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Uses the statistics of a whole of which the view is a part.
-    pub fn with_statistics(self, statistics: Option<Arc<Statistics>>) -> Self {
+    pub fn with_statistics(self, statistics: Option<Arc<WholeStatistics>>) -> Self {
         Self { statistics, ..self }
     }
 

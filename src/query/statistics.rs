@@ -1,5 +1,7 @@
 //! Document frequencies of a collection of which a view is a part, such as the files of many repositories.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// Counts of documents, files and the terms in them. Terms are numbered by hash, so a count may include another term.
@@ -53,18 +55,6 @@ impl Statistics {
         })
     }
 
-    /// Returns the statistics of several collections together.
-    pub fn sum(parts: impl Iterator<Item = Self>) -> Self {
-        let mut all = Self::default();
-        for part in parts {
-            all.n_docs += part.n_docs;
-            all.n_files += part.n_files;
-            all.n_tokens += part.n_tokens;
-            all.counts.extend(part.counts);
-        }
-        all.grouped()
-    }
-
     fn grouped(mut self) -> Self {
         // A stable sort of sorted runs takes linear time.
         self.counts.sort_by_key(|count| count.term);
@@ -77,6 +67,33 @@ impl Statistics {
             is_same
         });
         self
+    }
+}
+
+/// The statistics of several collections together.
+#[derive(Clone, Debug, Default)]
+pub struct WholeStatistics(pub Vec<Arc<Statistics>>);
+
+impl WholeStatistics {
+    /// Returns the number of documents.
+    pub fn n_docs(&self) -> u64 {
+        self.0.iter().map(|part| part.n_docs).sum()
+    }
+
+    /// Returns the number of files.
+    pub fn n_files(&self) -> u64 {
+        self.0.iter().map(|part| part.n_files).sum()
+    }
+
+    /// Returns the total number of words in the documents.
+    pub fn n_tokens(&self) -> u64 {
+        self.0.iter().map(|part| part.n_tokens).sum()
+    }
+
+    /// Returns the number of documents and files with a term.
+    pub fn of(&self, term: &str) -> (usize, usize) {
+        let counts = self.0.iter().map(|part| part.of(term));
+        counts.fold((0, 0), |all, part| (all.0 + part.0, all.1 + part.1))
     }
 }
 
@@ -93,8 +110,8 @@ mod tests {
         };
         let one = Statistics::new(9, 3, 100, vec![count("retry", 4, 2), count("upload", 1, 1)]);
         let other = Statistics::new(1, 1, 10, vec![count("retry", 1, 1)]);
-        let both = Statistics::sum([one, other].into_iter());
-        assert_eq!((both.n_docs, both.n_files, both.n_tokens), (10, 4, 110));
+        let both = WholeStatistics(vec![Arc::new(one), Arc::new(other)]);
+        assert_eq!((both.n_docs(), both.n_files(), both.n_tokens()), (10, 4, 110));
         assert_eq!(both.of("retry"), (5, 3));
         assert_eq!(both.of("upload"), (1, 1));
         assert_eq!(both.of("absent"), (0, 0));

@@ -59,7 +59,7 @@ pub struct Point {
 /// A search for the best points.
 #[derive(Clone, Debug)]
 pub struct PointQuery {
-    /// The vector of the query. `None` for points in the order of their ids.
+    /// The vector of the query.
     pub vector: PointVector,
     /// The values that fields must have: one of those listed for each field.
     pub filter: Vec<(&'static str, Vec<String>)>,
@@ -67,14 +67,8 @@ pub struct PointQuery {
     pub limit: usize,
 }
 
-/// A found point.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FoundPoint {
-    /// Its fields.
-    pub payload: Map<String, Value>,
-    /// The similarity to the query.
-    pub score: f32,
-}
+/// The fields of a point.
+pub type Payload = Map<String, Value>;
 
 /// The points of many repositories in one collection.
 #[derive(Debug)]
@@ -100,9 +94,7 @@ struct Found {
 #[derive(Deserialize)]
 struct Scored {
     #[serde(default)]
-    score: f32,
-    #[serde(default)]
-    payload: Option<Map<String, Value>>,
+    payload: Option<Payload>,
 }
 
 #[derive(Deserialize)]
@@ -178,8 +170,7 @@ impl FleetCollection {
         Ok(())
     }
 
-    /// Returns true if the collection exists.
-    pub fn exists(&self, interrupt: &AtomicBool) -> Result<bool, RemoteError> {
+    fn exists(&self, interrupt: &AtomicBool) -> Result<bool, RemoteError> {
         match self.send::<Value>(&Request::get(&self.path("")), interrupt) {
             Err(error) if error.status() == Some(404) => Ok(false),
             found => found.map(|_| true),
@@ -235,14 +226,17 @@ impl FleetCollection {
             let is_last = page.points.is_empty();
             ids.extend(page.points.iter().filter_map(|point| parse_uuid(&point.id)));
             match page.next_page_offset {
-                Some(next) if !next.is_null() && next != offset && !is_last => offset = next,
+                // Ids ascend, so a server that repeats a page does not keep this from ending.
+                Some(Value::String(next)) if !is_last && offset.as_str().is_none_or(|last| *next > *last) => {
+                    offset = next.into();
+                }
                 _ => return Ok(ids),
             }
         }
     }
 
     /// Returns the fields of the points with these ids, as far as they exist.
-    pub fn payloads(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<Vec<Map<String, Value>>, RemoteError> {
+    pub fn payloads(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<Vec<Payload>, RemoteError> {
         let ids: Vec<String> = ids.iter().copied().map(uuid).collect();
         let body = json!({ "ids": ids, "with_payload": true, "with_vector": false });
         let call = self.question(interrupt);
@@ -260,7 +254,7 @@ impl FleetCollection {
 
     /// Returns the best points of each query, within the time limit of a query. Sends one request and does not repeat
     /// it.
-    pub fn query(&self, queries: &[PointQuery], interrupt: &AtomicBool) -> Result<Vec<Vec<FoundPoint>>, RemoteError> {
+    pub fn query(&self, queries: &[PointQuery], interrupt: &AtomicBool) -> Result<Vec<Vec<Payload>>, RemoteError> {
         let search = |query: &PointQuery| {
             let mut body = json!({
                 "filter": filter(&query.filter),
@@ -284,13 +278,10 @@ impl FleetCollection {
         let body = json!({ "searches": queries.iter().map(search).collect::<Vec<_>>() });
         let request = Request::post(&self.path("/points/query/batch"), &body);
         let answer: Answer<Vec<Found>> = self.client.send(&request, &self.question(interrupt))?;
-        let found = answer.result.into_iter().map(|found| {
-            let points = found.points.into_iter().filter(|point| point.score.is_finite());
-            let found = |point: Scored| FoundPoint {
-                payload: point.payload.unwrap_or_default(),
-                score: point.score,
-            };
-            points.map(found).collect()
+        // A server may send more than it was asked for.
+        let found = queries.iter().zip(answer.result).map(|(query, found)| {
+            let points = found.points.into_iter().take(query.limit);
+            points.filter_map(|point| point.payload).collect()
         });
         Ok(found.collect())
     }

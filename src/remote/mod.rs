@@ -25,7 +25,7 @@ pub use client::{Call, Client, Limits, Request};
 pub use embedder::{EmbedderOptions, EmbeddingApi, Encoding, RemoteEmbedder, ServerProbe};
 pub use endpoint::{Endpoint, EndpointError, KeyHeader, Secret};
 pub use failure::{Failure, RemoteError, is_about_key};
-pub use fleet::{FleetCollection, FoundPoint, Point, PointId, PointQuery, PointVector, Words};
+pub use fleet::{FleetCollection, Payload, Point, PointId, PointQuery, PointVector, Words};
 pub use qdrant::{CollectionOptions, Compression, Qdrant, QdrantIndex, QdrantOptions, QdrantProbe, SettingsApplied};
 pub use reranker::{RemoteReranker, RerankApi, RerankerOptions};
 pub use sparse::{RemoteSparse, SparseOptions};

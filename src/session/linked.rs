@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::call::CallCtx;
 use super::error::{OpError, Result};
-use super::fleet::Chosen;
+use super::fleet::{Chosen, some_of};
 use super::open::{SeenView, Session, ViewRequest, Visibility};
 use super::workspace::Workspace;
 use crate::config::{LIBRARIES, Link, UnknownLink};
@@ -139,13 +139,17 @@ impl Session {
             None => self.workspace.libraries(opens)?.0,
         };
         let session = self.opened(&link, opens)?;
-        let recorded = self
-            .workspace
-            .fleet
-            .as_ref()
-            .and_then(|fleet| fleet.recorded(&link.name));
-        let reference = recorded.map(|recorded| recorded.commit).or(link.reference);
-        let reference = reference.unwrap_or_else(|| "WORKTREE".to_owned());
+        let reference = match &self.workspace.fleet {
+            // Not the files on disk, which may have more than what was stored.
+            Some(fleet) => match fleet.recorded(&link.name) {
+                Some(recorded) => recorded.commit,
+                None => {
+                    let hint = "codescout fleet index stores it";
+                    return Err(OpError::not_found(format!("{name} is not stored"), hint));
+                }
+            },
+            None => link.reference.unwrap_or_else(|| "WORKTREE".to_owned()),
+        };
         Ok(Some((session, if rest.is_empty() { "." } else { rest }, reference)))
     }
 
@@ -188,19 +192,22 @@ impl Session {
         let Some(fleet) = &self.workspace.fleet else {
             return Ok(None);
         };
+        let mut unstored = Vec::new();
         links.retain_mut(|link| match fleet.recorded(&link.name) {
-            Some(recorded) => {
+            Some(recorded) if fleet.is_stored_for_visible(&recorded) => {
                 link.reference = Some(recorded.commit);
                 true
             }
-            None => {
-                left_out.push(format!(
-                    "{0} is not stored yet: run codescout fleet index {0}",
-                    link.name
-                ));
+            _ => {
+                unstored.push(link.name.clone());
                 false
             }
         });
+        if !unstored.is_empty() {
+            let names: Vec<&str> = unstored.iter().map(String::as_str).collect();
+            let names = some_of(&names);
+            left_out.push(format!("not stored as set: {names}; codescout fleet index stores them"));
+        }
         let Some(sought) = sought else {
             return Ok(None);
         };

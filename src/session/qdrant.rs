@@ -54,8 +54,8 @@ impl Workspace {
             .until(interrupt)
             .with_sources(Sources::new(view, &self.repository));
         if let Some(fleet) = &self.fleet {
-            let statistics = fleet.statistics(&self.config.links.all());
-            return Ok(searcher.with_statistics(statistics));
+            let (statistics, _) = fleet.statistics(&self.config.links.all());
+            return Ok(searcher.with_statistics(Some(statistics)));
         }
         if let Some(model) = self.models.remote_sparse() {
             searcher = searcher.with_sparse(model, self.config.sparse.weight());

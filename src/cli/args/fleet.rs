@@ -17,7 +17,7 @@ use crate::ops::{Graph, History, Outline, Read, Search, Symbol};
   codescout serve --fleet --group web --http 127.0.0.1:8808")]
 pub(crate) struct FleetArgs {
     /// Folder of the fleet [default: codescout/fleet in XDG_STATE_HOME or ~/.local/state]
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
     pub(crate) dir: Option<PathBuf>,
     /// Only repositories of this group; repeatable
     #[arg(long = "group", value_name = "GROUP", global = true)]

@@ -223,6 +223,14 @@ impl Op for Search {
         }
         let is_pack = self.pack || ask.common.detail == Detail::Pack;
         self.check(is_pack)?;
+        let is_past =
+            self.all_history || !self.refs.is_empty() || self.inside.is_some_and(|inside| inside.is_history());
+        if is_past && ask.session.workspace.fleet.is_some() {
+            return Err(OpError::new(
+                "the past of a fleet cannot be searched",
+                "name a repository: --repo DIR (over MCP: repo)",
+            ));
+        }
         let asked = Asked {
             request: &self.narrowed()?,
             ask,

@@ -21,18 +21,13 @@ pub(crate) struct Checked {
     pub(crate) n_missing: usize,
     /// Number of points that it should not have.
     pub(crate) n_extra: usize,
+    /// True if nothing is to be repaired: the points, the repository's own point and its record.
+    pub(crate) is_sound: bool,
 }
 
 impl Fleet {
-    /// Compares the points of a repository with those of its recorded commit. `is_repaired` makes the next run of
-    /// [`Self::feed`] store every point again and remove the others.
-    pub(crate) fn check(
-        &self,
-        workspace: &Workspace,
-        link: &Link,
-        is_repaired: bool,
-        call: &CallCtx<'_>,
-    ) -> Result<Checked> {
+    /// Compares the points of a repository with those of its recorded commit.
+    pub(crate) fn check(&self, workspace: &Workspace, link: &Link, call: &CallCtx<'_>) -> Result<Checked> {
         let name = &link.name;
         let _lock = self.locked(name)?;
         let found: HashSet<PointId> = match self.collection.points_of(name, call.ctx.interrupt) {
@@ -53,18 +48,15 @@ impl Fleet {
             wanted.extend(Points::of(&seen.view, name, groups).known.into_keys());
             wanted.insert(id_of_repository(name));
         }
-        let checked = Checked {
+        let lost = self
+            .lost(std::slice::from_ref(link), true, call.ctx.interrupt)
+            .map_err(failed)?;
+        let is_readable = self.records.statistics(name).is_ok() && self.records.points(name).is_ok();
+        Ok(Checked {
+            is_sound: recorded.is_some() && lost.is_empty() && is_readable && wanted == found,
             n_points: wanted.len(),
             n_missing: wanted.difference(&found).count(),
             n_extra: found.difference(&wanted).count(),
-        };
-        let is_damaged = self.records.statistics(name).is_err() || self.records.points(name).is_err();
-        let is_different = checked.n_missing > 0 || checked.n_extra > 0;
-        if is_repaired && (is_different || is_damaged || recorded.is_none()) {
-            let own = id_of_repository(name);
-            let points = found.into_iter().filter(|id| *id != own).map(|id| (id, 0)).collect();
-            self.records.begin(name, &points)?;
-        }
-        Ok(checked)
+        })
     }
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::super::workspace::Workspace;
 use super::Fleet;
-use super::points::id_of_repository;
+use super::points::{MAX_PATHS, id_of_repository};
 use crate::config::Link;
 use crate::embed::Embedder;
 use crate::index::lexical::bm25::idf;
 use crate::model::{RepoPath, chain, without_placeholders};
-use crate::query::{Sought, Statistics, term_number};
-use crate::remote::{PointQuery, PointVector, RemoteError};
+use crate::query::{Sought, WholeStatistics, term_number};
+use crate::remote::{Payload, PointQuery, PointVector, RemoteError};
 
 /// Maximum number of chosen files.
 const MAX_CHOSEN: usize = 100;
@@ -27,7 +27,7 @@ const RRF: f32 = 60.0;
 /// Time for which the server is known to have the recorded repositories.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
-/// When the repositories on the server were last compared with the records, and what was missing.
+/// When the repositories on the server were last compared with the records, and which it lacked.
 pub(super) type Known = Option<(Instant, Vec<String>)>;
 
 /// The files that may answer a question.
@@ -58,8 +58,8 @@ impl Fleet {
         if !sought.langs.is_empty() {
             filter.push(("lang", sought.langs.clone()));
         }
-        let statistics = self.statistics(&all);
-        let words = PointVector::Words(weighted(&sought.terms, statistics.as_deref()));
+        let (statistics, mut incomplete) = self.statistics(&all);
+        let words = PointVector::Words(weighted(&sought.terms, &statistics));
         let query = |vector: &PointVector, limit| PointQuery {
             vector: vector.clone(),
             filter: filter.clone(),
@@ -74,38 +74,38 @@ impl Fleet {
         if !sought.terms.is_empty() {
             queries.push(query(&words, MAX_POINTS));
         }
-        let meaning = Some(&sought.text).filter(|text| !text.is_empty());
-        if let Some(Ok(embedding)) = meaning.map(|text| workspace.models.own().embed_query(text, interrupt))
-            && embedding.weight > 0.0
-        {
-            queries.push(query(&PointVector::Meaning(embedding.vector), MAX_POINTS));
+        if !sought.text.is_empty() {
+            match workspace.models.own().embed_query(&sought.text, interrupt) {
+                Ok(embedding) if embedding.weight > 0.0 => {
+                    queries.push(query(&PointVector::Meaning(embedding.vector), MAX_POINTS));
+                }
+                Ok(_) => {}
+                Err(error) => incomplete.push(format!("files are not chosen by meaning: {}", chain(&error))),
+            }
         }
         let lists = if queries.is_empty() {
             Vec::new()
         } else {
             self.collection.query(&queries, interrupt)?
         };
+        // The server may answer with anything: only files of the selected repositories count.
+        let names: HashSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
         let mut scores: HashMap<(String, String), f32> = HashMap::new();
         for list in lists {
-            let mut ranked: Vec<(String, String)> = Vec::new();
-            for point in list {
-                let repository = point.payload.get("repository").and_then(|name| name.as_str());
-                let paths = point.payload.get("path").and_then(|paths| paths.as_array());
-                for path in paths.into_iter().flatten().filter_map(|path| path.as_str()) {
-                    let file = (repository.unwrap_or_default().to_owned(), path.to_owned());
-                    if !ranked.contains(&file) {
-                        ranked.push(file);
+            let mut ranked: HashSet<(String, String)> = HashSet::new();
+            for payload in list {
+                let repository = payload.get("repository").and_then(|name| name.as_str());
+                let paths = payload.get("path").and_then(|paths| paths.as_array());
+                let paths = paths.into_iter().flatten().take(MAX_PATHS);
+                for path in paths.filter_map(|path| path.as_str()) {
+                    let repository = repository.unwrap_or_default();
+                    let file = (repository.to_owned(), path.to_owned());
+                    if names.contains(repository) && ranked.insert(file.clone()) {
+                        *scores.entry(file).or_default() += 1.0 / (RRF + ranked.len() as f32);
                     }
                 }
             }
-            for (rank, file) in ranked.into_iter().enumerate() {
-                *scores.entry(file).or_default() += 1.0 / (RRF + 1.0 + rank as f32);
-            }
         }
-        // The server is not believed: only repositories that were asked for count.
-        let names: HashSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
-        scores.retain(|(repository, _), _| names.contains(repository.as_str()));
-        let n_found = scores.len();
         let mut ranked: Vec<((String, String), f32)> = scores.into_iter().collect();
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         ranked.truncate(MAX_CHOSEN);
@@ -116,45 +116,69 @@ impl Fleet {
             chosen.files.entry(repository).or_default().push(path);
         }
         chosen.files.values_mut().for_each(|paths| paths.sort_unstable());
-        chosen.incomplete = self.missing(links, interrupt)?;
-        let n_files: u64 = statistics.map_or(0, |statistics| statistics.n_files);
-        if n_found > n_chosen || n_files > n_chosen as u64 {
-            chosen.incomplete.push(format!(
-                "the {n_chosen} files that fit best were chosen from {n_files}; codescout fleet grep reads all"
+        let lost = self.lost(&all, false, interrupt)?;
+        let lost: Vec<&str> = lost
+            .iter()
+            .map(String::as_str)
+            .filter(|name| names.contains(name))
+            .collect();
+        if !lost.is_empty() {
+            incomplete.push(format!(
+                "Qdrant lacks the points of {}; codescout fleet index stores them again",
+                some_of(&lost)
             ));
         }
-        Ok(chosen)
+        let records = self.records.all();
+        let recorded = links.iter().filter_map(|link| records.get(&link.name));
+        let n_files: u64 = recorded.map(|recorded| u64::from(recorded.n_files)).sum();
+        if n_files > n_chosen as u64 {
+            incomplete.push(format!(
+                "only the {n_chosen} files that fit best of {n_files} were read; grep (over MCP: mode regex) reads all"
+            ));
+        }
+        Ok(Chosen { incomplete, ..chosen })
     }
 
-    /// Returns what the server lacks of the repositories, as far as their own points show.
-    fn missing(&self, links: &[Link], interrupt: &AtomicBool) -> Result<Vec<String>, RemoteError> {
+    /// Returns the repositories whose points the server does not have, as far as their own points show. The answer may be
+    /// half a minute old, unless it must be new.
+    pub(crate) fn lost(
+        &self,
+        links: &[Link],
+        is_new: bool,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<String>, RemoteError> {
         let mut known = self.known.lock();
-        if let Some((at, missing)) = known.as_ref()
+        if let Some((at, lost)) = known.as_ref()
+            && !is_new
             && at.elapsed() < KNOWN_FOR
         {
-            return Ok(missing.clone());
+            return Ok(lost.clone());
         }
-        let recorded: Vec<(&Link, String)> = links
-            .iter()
-            .filter_map(|link| Some((link, self.recorded(&link.name)?.commit)))
-            .collect();
-        let ids: Vec<_> = recorded.iter().map(|(link, _)| id_of_repository(&link.name)).collect();
-        let found = self.collection.payloads(&ids, interrupt)?;
-        let is_there = |(link, commit): &(&Link, String)| {
-            found.iter().any(|payload| {
-                let field = |name: &str| payload.get(name).and_then(|value| value.as_str());
-                field("repository") == Some(&link.name) && field("commit") == Some(commit)
-            })
+        let before = self.records.all();
+        let ids: Vec<_> = links.iter().map(|link| id_of_repository(&link.name)).collect();
+        let found = match self.collection.payloads(&ids, interrupt) {
+            Err(error) if error.status() == Some(404) && is_new => Vec::new(),
+            found => found?,
         };
-        let lost = recorded.iter().filter(|repository| !is_there(repository));
-        let lost: Vec<String> = lost
-            .map(|(link, _)| {
-                format!(
-                    "Qdrant has lost {0}: run codescout fleet verify --repair {0}",
-                    link.name
-                )
-            })
+        let text =
+            |payload: &Payload, name: &str| payload.get(name).and_then(|value| value.as_str()).map(str::to_owned);
+        let found: HashSet<_> = found
+            .iter()
+            .filter_map(|payload| Some((text(payload, "repository")?, text(payload, "commit")?)))
             .collect();
+        // A feeder may have stored another commit meanwhile.
+        let after = self.records.all();
+        let is_lost = |link: &&Link| {
+            let recorded = [&before, &after].map(|records| records.get(&link.name));
+            let mut recorded = recorded
+                .into_iter()
+                .flatten()
+                .filter(|recorded| recorded.is_whole)
+                .peekable();
+            recorded.peek().is_some()
+                && !recorded.any(|recorded| found.contains(&(link.name.clone(), recorded.commit.clone())))
+        };
+        let lost: Vec<String> = links.iter().filter(is_lost).map(|link| link.name.clone()).collect();
         *known = Some((Instant::now(), lost.clone()));
         Ok(lost)
     }
@@ -162,18 +186,26 @@ impl Fleet {
     /// Describes why the server could not choose files.
     pub(in crate::session) fn why_not(&self, error: &RemoteError) -> String {
         format!(
-            "Qdrant does not choose files ({}); every file on this machine is searched",
+            "Qdrant is not available ({}); every file of the repositories is read instead",
             chain(error)
         )
     }
 }
 
+/// Names a few of many repositories.
+pub(in crate::session) fn some_of(names: &[&str]) -> String {
+    const MAX_NAMED: usize = 8;
+    let named = names[..names.len().min(MAX_NAMED)].join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => named,
+        n_more => format!("{named} and {n_more} more"),
+    }
+}
+
 /// Returns the words of a query, weighted by how rare they are.
-fn weighted(terms: &[String], statistics: Option<&Statistics>) -> Vec<(u32, f32)> {
-    let weight = |term: &String| {
-        let (n_files, n_all) = statistics.map_or((0, 1), |known| (known.of(term).1, known.n_files as usize));
-        (term_number(term), idf(n_files, n_all))
-    };
+fn weighted(terms: &[String], statistics: &WholeStatistics) -> Vec<(u32, f32)> {
+    let n_files = statistics.n_files() as usize;
+    let weight = |term: &String| (term_number(term), idf(statistics.of(term).1, n_files));
     let mut words: Vec<(u32, f32)> = terms.iter().map(weight).collect();
     words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     words.truncate(MAX_TERMS);

@@ -3,6 +3,7 @@
 //! Ids are derived from content, so storing a point twice is harmless. The record lists every point that the server may
 //! have, before it is stored; so the next run repairs whatever an interruption has left.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::call::CallCtx;
@@ -16,6 +17,9 @@ use crate::config::Link;
 use crate::embed::Embedder;
 use crate::remote::{PointId, RemoteError};
 use crate::sidecar::FileLock;
+
+/// Number of points that are computed at a time, which limits memory.
+const POINTS_AT_A_TIME: usize = 20_000;
 
 /// What was done for a repository.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +35,15 @@ pub(crate) struct Fed {
 }
 
 impl Fleet {
-    /// Stores what is new of a repository, and removes what is gone. Returns `None` if it is stored already.
-    pub(crate) fn feed(&self, workspace: &Workspace, link: &Link, call: &CallCtx<'_>) -> Result<Option<Fed>> {
+    /// Stores what is new of a repository, and removes what is gone. Returns `None` if it is stored already. `is_lost`
+    /// means that the server may lack points that are recorded.
+    pub(crate) fn feed(
+        &self,
+        workspace: &Workspace,
+        link: &Link,
+        is_lost: bool,
+        call: &CallCtx<'_>,
+    ) -> Result<Option<Fed>> {
         let began = Instant::now();
         let name = &link.name;
         let _lock = self.locked(name)?;
@@ -42,11 +53,11 @@ impl Fleet {
         let target = target.with_context(|| format!("{name} has no commit"))?;
         let commit = target
             .commit
-            .with_context(|| format!("{reference} is no commit"))?
+            .with_context(|| format!("{reference} is not a commit"))?
             .to_string();
         let groups = workspace.config.links.scopes_of(name);
         let before = self.records.of_repository(name).ok().flatten().unwrap_or_default();
-        if before.is_whole && before.commit == commit && before.groups == groups {
+        if !is_lost && before.is_whole && before.commit == commit && before.groups == groups {
             return Ok(None);
         }
         let request = ViewRequest {
@@ -56,25 +67,35 @@ impl Fleet {
         let (seen, _) = session.view(request, call)?;
         let view = &seen.view;
         let points = Points::of(view, name, groups.clone());
-        let known = self.records.points(name).unwrap_or_else(|error| {
-            tracing::warn!("{error:#}");
-            KnownPoints::new()
-        });
+        let interrupt = call.ctx.interrupt;
+        let dim = workspace.models.own().profile().dim;
+        self.collection.create(dim, interrupt).map_err(failed)?;
+        let known = match self.records.points(name) {
+            Ok(known) if !is_lost => known,
+            unusable => {
+                if let Err(error) = unusable {
+                    tracing::warn!("{error:#}");
+                }
+                self.stored_points(name, interrupt)?
+            }
+        };
         let is_new = |(id, digest): &(&PointId, &u64)| known.get(*id) != Some(*digest);
-        let new: Vec<PointId> = points.known.iter().filter(is_new).map(|(id, _)| *id).collect();
+        let mut new: Vec<PointId> = points.known.iter().filter(is_new).map(|(id, _)| *id).collect();
         let gone: Vec<PointId> = known
             .keys()
             .filter(|id| !points.known.contains_key(*id))
             .copied()
             .collect();
         let mut possible = known;
-        possible.extend(new.iter().map(|id| (*id, 0)));
+        // A point that is being removed may be needed by the next run.
+        possible.extend(new.iter().chain(&gone).map(|id| (*id, 0)));
         self.records.begin(name, &possible)?;
-        let interrupt = call.ctx.interrupt;
-        self.collection
-            .create(workspace.models.own().profile().dim, interrupt)
-            .map_err(failed)?;
-        self.collection.put(points.made(&new)?, interrupt).map_err(failed)?;
+        points.sort(&mut new);
+        for ids in new.chunks(POINTS_AT_A_TIME) {
+            self.collection
+                .put(points.made(ids)?.into_iter(), interrupt)
+                .map_err(failed)?;
+        }
         let own = point_of_repository(name, &commit);
         self.collection.put([own].into_iter(), interrupt).map_err(failed)?;
         self.collection.remove(&gone, interrupt).map_err(failed)?;
@@ -101,6 +122,13 @@ impl Fleet {
         }))
     }
 
+    /// Returns the points that the server has of a repository, with unknown content, without the repository's own.
+    pub(super) fn stored_points(&self, name: &str, interrupt: &AtomicBool) -> Result<KnownPoints> {
+        let ids = self.collection.points_of(name, interrupt).map_err(failed)?.into_iter();
+        let own = id_of_repository(name);
+        Ok(ids.filter(|id| *id != own).map(|id| (id, 0)).collect())
+    }
+
     /// Returns the names of repositories that are stored but no longer in the settings.
     pub(crate) fn removed(&self, workspace: &Workspace) -> Vec<String> {
         let mut names: Vec<String> = self.records.all().keys().cloned().collect();
@@ -112,8 +140,10 @@ impl Fleet {
     pub(crate) fn forget(&self, name: &str, call: &CallCtx<'_>) -> Result<usize> {
         let _lock = self.locked(name)?;
         let interrupt = call.ctx.interrupt;
-        let mut ids = self.collection.points_of(name, interrupt).map_err(failed)?;
-        ids.push(id_of_repository(name));
+        let ids = match self.collection.points_of(name, interrupt) {
+            Err(error) if error.status() == Some(404) => Vec::new(),
+            ids => ids.map_err(failed)?,
+        };
         self.collection.remove(&ids, interrupt).map_err(failed)?;
         self.records.remove(name)?;
         Ok(ids.len())
@@ -129,6 +159,11 @@ impl Fleet {
             .iter()
             .map(|name| workspace.config.links.get(name).ok_or_else(|| unknown(name)));
         found.collect()
+    }
+
+    /// Returns the repositories that are recorded but not on the server.
+    pub(crate) fn lost_of(&self, links: &[Link], interrupt: &AtomicBool) -> Result<Vec<String>> {
+        self.lost(links, true, interrupt).map_err(failed)
     }
 
     pub(super) fn locked(&self, name: &str) -> Result<FileLock> {

@@ -11,8 +11,10 @@ mod feed;
 mod points;
 mod record;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -23,10 +25,10 @@ use super::workspace::Workspace;
 use crate::config::{Config, Environment, Link, Overrides, RepositoryFiles, set, unset};
 use crate::embed::Embedder;
 use crate::git::{FileStore, Repository};
-use crate::query::Statistics;
+use crate::query::{Statistics, WholeStatistics};
 use crate::remote::FleetCollection;
 
-pub(super) use choose::Chosen;
+pub(super) use choose::{Chosen, some_of};
 pub(crate) use feed::Fed;
 pub(crate) use record::Recorded;
 use record::Records;
@@ -40,13 +42,17 @@ pub(crate) struct FleetFolder(PathBuf);
 
 /// A fleet as its readers see it.
 pub(crate) struct Fleet {
+    settings: PathBuf,
     records: Records,
     collection: FleetCollection,
     /// The groups whose repositories are visible. Empty for all repositories.
     groups: Vec<String>,
-    statistics: Mutex<Option<(record::Stamps, Arc<Statistics>)>>,
+    statistics: Mutex<HashMap<String, HeldStatistics>>,
     known: Mutex<choose::Known>,
 }
+
+/// The statistics of a repository, with the time at which they were written.
+type HeldStatistics = (Option<SystemTime>, Arc<Statistics>);
 
 impl FleetFolder {
     /// Uses a folder, or the one below the user's state folder. It need not exist.
@@ -108,9 +114,21 @@ impl FleetFolder {
                 format!("give the other one a name: NAME={text}"),
             ));
         }
+        if let Some(group) = groups
+            .iter()
+            .find(|group| **group == name || config.links.get(group).is_some())
+        {
+            return Err(OpError::new(
+                format!("{group:?} is a repository"),
+                "give the group another name",
+            ));
+        }
         std::fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;
-        let value = match reference {
+        let known = config.links.get(&name).and_then(|known| known.reference);
+        let value = match reference.map(str::to_owned).or(known) {
             Some(reference) => format!("{text}#{reference}"),
+            // A path may contain the character that separates it from a revision.
+            None if text.contains('#') => format!("{text}#HEAD"),
             None => text.to_owned(),
         };
         if config.qdrant.server.value.is_none() {
@@ -151,7 +169,7 @@ impl FleetFolder {
     pub(crate) fn open(&self, groups: &[String]) -> Result<Workspace> {
         if !self.settings().exists() {
             return Err(OpError::new(
-                format!("{} is no fleet", self.0.display()),
+                format!("{} is not a fleet", self.0.display()),
                 "create one: codescout fleet add DIR",
             ));
         }
@@ -183,6 +201,7 @@ impl FleetFolder {
             workspace.build_options().recipe
         );
         workspace.fleet = Some(Fleet {
+            settings: self.settings(),
             records: Records::of(&self.0, &name),
             collection: FleetCollection::new(options.endpoint, name, options.timeout, options.query_timeout),
             groups: groups.to_vec(),
@@ -203,50 +222,75 @@ impl Fleet {
             .cloned()
     }
 
+    /// Returns the path of the settings.
+    pub(crate) fn settings(&self) -> &Path {
+        &self.settings
+    }
+
     /// Returns the name of the collection.
     pub(crate) fn collection_name(&self) -> &str {
         self.collection.name()
     }
 
-    /// Compares what is stored of a repository with its current commit.
-    pub(crate) fn state(&self, link: &Link) -> Result<&'static str> {
-        let Some(recorded) = self.recorded(&link.name) else {
-            return Ok("not stored");
-        };
-        let workspace = match Workspace::open_linked(&link.path) {
-            Ok(workspace) => workspace,
-            Err(error) => {
-                tracing::debug!("{error:#}");
-                return Ok("cannot be opened");
-            }
-        };
-        let target = workspace.target(link.reference.as_deref().unwrap_or("HEAD"))?;
-        let commit = target.and_then(|target| target.commit).map(|commit| commit.to_string());
-        Ok(match commit {
-            Some(commit) if commit == recorded.commit => "up to date",
-            Some(_) => "behind",
-            None => "without a commit",
-        })
+    /// Returns true if a repository was stored for a group that is visible here.
+    pub(super) fn is_stored_for_visible(&self, recorded: &Recorded) -> bool {
+        self.groups.is_empty() || recorded.groups.iter().any(|group| self.groups.contains(group))
     }
 
-    /// Returns the statistics of the visible repositories.
-    pub(super) fn statistics(&self, links: &[Link]) -> Option<Arc<Statistics>> {
-        let stamps = self.records.stamps(links.iter().map(|link| link.name.as_str()));
-        let mut held = self.statistics.lock();
-        if let Some((known, statistics)) = held.as_ref()
-            && *known == stamps
-        {
-            return Some(Arc::clone(statistics));
-        }
-        let of_link = |link: &Link| {
-            self.records.statistics(&link.name).unwrap_or_else(|error| {
-                tracing::warn!("{error:#}");
-                None
-            })
+    /// Compares what is stored of a repository with its current commit and groups.
+    pub(crate) fn state(&self, link: &Link, groups: &[String]) -> &'static str {
+        let Some(recorded) = self.recorded(&link.name) else {
+            return "not stored";
         };
-        let all = Arc::new(Statistics::sum(links.iter().filter_map(of_link)));
-        *held = Some((stamps, Arc::clone(&all)));
-        Some(all)
+        let target = |workspace: Workspace| workspace.target(link.reference.as_deref().unwrap_or("HEAD"));
+        match Workspace::open_linked(&link.path).and_then(target) {
+            Ok(Some(target)) => {
+                let commit = target.commit.map(|commit| commit.to_string());
+                let is_current = commit.as_ref() == Some(&recorded.commit) && recorded.groups == groups;
+                if is_current { "up to date" } else { "behind" }
+            }
+            Ok(None) => "without a commit",
+            Err(error) => {
+                tracing::warn!("{}: {error:#}", link.name);
+                "cannot be opened"
+            }
+        }
+    }
+
+    /// Returns the statistics of repositories, and why some are missing.
+    pub(super) fn statistics(&self, links: &[Link]) -> (Arc<WholeStatistics>, Vec<String>) {
+        let mut held = self.statistics.lock();
+        let mut unreadable = Vec::new();
+        for link in links {
+            let stamp = self.records.stamp(&link.name);
+            if held
+                .get(&link.name)
+                .is_some_and(|(known, _)| *known == stamp && stamp.is_some())
+            {
+                continue;
+            }
+            let read = self.records.statistics(&link.name);
+            if read.is_err() {
+                unreadable.push(link.name.as_str());
+            }
+            let statistics = read.ok().flatten().unwrap_or_default();
+            held.insert(
+                link.name.clone(),
+                (
+                    stamp.filter(|_| !unreadable.contains(&&*link.name)),
+                    Arc::new(statistics),
+                ),
+            );
+        }
+        let parts = links
+            .iter()
+            .filter_map(|link| Some(Arc::clone(&held.get(&link.name)?.1)));
+        let whole = Arc::new(WholeStatistics(parts.collect()));
+        let because = (!unreadable.is_empty()).then(|| {
+            let names = some_of(&unreadable);
+            format!("the record of {names} is damaged; codescout fleet verify --repair repairs it")
+        });
+        (whole, because.into_iter().collect())
     }
 }
 

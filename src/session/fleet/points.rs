@@ -21,13 +21,11 @@ const NAME_WEIGHT: f32 = 3.0;
 /// Maximum number of defined names of a file that can be found.
 const MAX_NAMES: usize = 512;
 /// Number of files that a chunk is in, as far as a point lists them.
-const MAX_PATHS: usize = 3;
-/// Number of files whose words are counted at a time, which limits memory.
-const FILES_AT_A_TIME: usize = 20_000;
+pub(super) const MAX_PATHS: usize = 3;
 
 /// What a point is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+enum Source {
     Chunk(u32),
     File(FileId),
 }
@@ -38,7 +36,7 @@ pub(super) struct Points<'v> {
     name: String,
     groups: Vec<String>,
     /// What each point is made of, by id.
-    pub(super) sources: HashMap<PointId, Source>,
+    sources: HashMap<PointId, Source>,
     /// The digest of each point.
     pub(super) known: KnownPoints,
 }
@@ -79,7 +77,7 @@ fn digest(parts: &[&[u8]]) -> u64 {
         hasher.update(part);
     }
     let hash = hasher.finalize();
-    // 0 stands for unknown content.
+    // 0 means unknown content.
     u64::from_le_bytes(std::array::from_fn(|at| hash.as_bytes()[at])).max(1)
 }
 
@@ -143,24 +141,27 @@ impl<'v> Points<'v> {
         files.iter().take(MAX_PATHS).map(path).collect()
     }
 
-    /// Computes the points with these ids, files first.
-    pub(super) fn made<'p>(&'p self, wanted: &[PointId]) -> Result<impl Iterator<Item = Point> + 'p, LexicalError> {
-        let (mut files, mut chunks) = (Vec::new(), Vec::new());
+    /// Sorts ids so that those of files come first.
+    pub(super) fn sort(&self, ids: &mut [PointId]) {
+        ids.sort_by_key(|id| matches!(self.sources.get(id), Some(Source::Chunk(_))));
+    }
+
+    /// Computes the points with these ids.
+    pub(super) fn made(&self, wanted: &[PointId]) -> Result<Vec<Point>, LexicalError> {
+        let (mut files, mut made) = (Vec::new(), Vec::new());
         for id in wanted {
             match self.sources.get(id) {
                 Some(Source::File(file)) => files.push((*id, *file)),
-                Some(Source::Chunk(doc)) => chunks.push((*id, *doc)),
+                Some(Source::Chunk(doc)) => made.extend(self.point_of_chunk(*id, *doc)),
                 None => {}
             }
         }
-        let mut made = Vec::with_capacity(files.len());
-        for files in files.chunks(FILES_AT_A_TIME) {
+        if !files.is_empty() {
             let words = self.words(files.iter().map(|(_, file)| *file))?;
             let of_file = files.iter().zip(words);
             made.extend(of_file.map(|((id, file), words)| self.point_of_file(*id, *file, words)));
         }
-        let chunks = chunks.into_iter().filter_map(|(id, doc)| self.point_of_chunk(id, doc));
-        Ok(made.into_iter().chain(chunks))
+        Ok(made)
     }
 
     fn point_of_chunk(&self, id: PointId, doc: u32) -> Option<Point> {

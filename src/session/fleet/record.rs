@@ -38,9 +38,6 @@ pub(crate) struct Recorded {
 /// The points of a repository by id, with a digest of their content. The digest is 0 if the content is not known.
 pub(super) type KnownPoints = BTreeMap<PointId, u64>;
 
-/// The times at which records were written, by repository.
-pub(super) type Stamps = Vec<(String, Option<SystemTime>)>;
-
 /// The records of all repositories by name.
 type AllRecords = BTreeMap<String, Recorded>;
 
@@ -147,13 +144,10 @@ impl Records {
         file.with_context(|| format!("cannot create {}", path.display()))
     }
 
-    /// Returns when the statistics of the repositories were written.
-    pub(super) fn stamps<'n>(&self, names: impl Iterator<Item = &'n str>) -> Stamps {
-        let stamp = |name: &str| {
-            let metadata = fs::metadata(self.folder.join(format!("{name}.words"))).ok()?;
-            metadata.modified().ok()
-        };
-        names.map(|name| (name.to_owned(), stamp(name))).collect()
+    /// Returns when the statistics of a repository were written.
+    pub(super) fn stamp(&self, name: &str) -> Option<SystemTime> {
+        let metadata = fs::metadata(self.folder.join(format!("{name}.words"))).ok()?;
+        metadata.modified().ok()
     }
 
     /// Reads a file. A hash of the content precedes it.

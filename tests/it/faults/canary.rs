@@ -361,6 +361,7 @@ const CALLS: &[(&str, &[&[&str]])] = &[
     ),
     // The tests in `web.rs` request its pages.
     ("web", &[]),
+    ("fleet", &[]),
     (
         "status",
         &[&["status", "--bytes"], &["--ref", "v1", "status", "--json"]],
