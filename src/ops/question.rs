@@ -115,7 +115,7 @@ impl<'a> Question<'a> {
         if is_fleet && !matches!(reference, "WORKTREE" | "HEAD") {
             return Err(OpError::new(
                 "a fleet is searched at the commits that were stored",
-                "to read another revision, name the repository: --repo DIR (over MCP: repo)",
+                "to read another revision, use codescout --repo DIR, without fleet (over MCP: repo)",
             ));
         }
         let request = ViewRequest {
@@ -387,6 +387,12 @@ fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[&String]) -> Vec<String> {
             None => ("", &*glob),
         };
         let is_path = !path.ends_with('/') && (seen.view.find_text(path).is_some() || is_directory(path));
+        let workspace = &ask.session.workspace;
+        let is_in_any = workspace.fleet.is_some() && path.contains('/') && workspace.config.links.split(path).is_none();
+        if is_in_any && !path.starts_with("**") && !path.starts_with('*') {
+            // Each repository is a folder.
+            return format!("{sign}*:/{}", path.trim_start_matches('/'));
+        }
         if is_path {
             format!("{sign}{}", literal(path))
         } else {
