@@ -206,7 +206,10 @@ impl Session {
         if !unstored.is_empty() {
             let names: Vec<&str> = unstored.iter().map(String::as_str).collect();
             let names = some_of(&names);
-            left_out.push(format!("not stored as set: {names}; codescout fleet index stores them"));
+            left_out.push(format!("not stored yet: {names}; codescout fleet index stores them"));
+        }
+        if links.is_empty() {
+            return Ok(Some(Chosen::default()));
         }
         let Some(sought) = sought else {
             return Ok(None);

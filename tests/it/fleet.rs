@@ -191,7 +191,7 @@ fn an_interrupted_run_is_continued() {
     assert!(
         answer["incomplete_because"]
             .to_string()
-            .contains("not stored as set: client"),
+            .contains("not stored yet: client"),
         "{answer}"
     );
     fleet.qdrant.mend();
@@ -447,7 +447,7 @@ fn storing_is_about_all_groups() {
     assert!(
         partly["incomplete_because"]
             .to_string()
-            .contains("not stored as set: server"),
+            .contains("not stored yet: server"),
         "{partly}"
     );
     assert!(fleet.call(&["status"]).expect(1).text().contains("server  behind"));
@@ -470,7 +470,7 @@ fn the_past_and_what_is_not_stored_are_refused() {
         &["search", "upload", "--ref", "HEAD~1"],
     ] {
         let refused = fleet.call(args).expect(2).stderr;
-        assert!(refused.contains("--repo DIR"), "{args:?}: {refused}");
+        assert!(refused.contains("--repo DIR, without fleet"), "{args:?}: {refused}");
     }
 }
 
@@ -502,4 +502,45 @@ fn a_gateway_follows_its_settings_and_opens_no_nested_repository() {
     std::fs::write(fleet.folder.join("fleet.toml"), changed).unwrap();
     let found = client.call("search", question).facts;
     assert!(!found.to_string().contains("canary.rs"), "{found}");
+}
+
+#[test]
+fn fleets_on_one_server_do_not_meet() {
+    let fleet = Fleet::new();
+    fleet.index();
+    let other = fleet.client.beside("other-fleet");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::copy(fleet.folder.join("fleet.toml"), other.join("fleet.toml")).unwrap();
+    let call = |args: &[&str]| {
+        let args = [&["fleet", "--dir", other.to_str().unwrap()], args].concat();
+        call_in(fleet.folder.parent().unwrap(), &args, b"")
+    };
+    call(&["index"]).expect(0);
+    call(&["remove", "client"]).expect(0);
+    call(&["index"]).expect(0);
+    fleet.call(&["verify"]).expect(0);
+    assert_eq!(fleet.found("retry_upload")[0], "client:/src/upload.rs");
+    // A member that does not exist is a typing error, which would hide a repository.
+    let settings = std::fs::read_to_string(other.join("fleet.toml")).unwrap();
+    std::fs::write(
+        other.join("fleet.toml"),
+        settings.replace("core = \"server\"", "core = \"sever\""),
+    )
+    .unwrap();
+    let refused = call(&["list"]).expect(2).stderr;
+    assert!(refused.contains("\"sever\"") && refused.contains("server"), "{refused}");
+}
+
+#[test]
+fn patterns_without_a_name_match_in_each_repository() {
+    let fleet = Fleet::new();
+    fleet.index();
+    for pattern in ["src/**", "client:/src/**", "**/upload.rs"] {
+        let found = fleet
+            .call(&["grep", "retry_upload", "--path", pattern])
+            .expect(0)
+            .text();
+        assert!(found.contains("client:/src/upload.rs"), "{pattern}: {found}");
+    }
+    assert_eq!(fleet.call(&["grep", "retry_upload", "--path", "!src/**"]).code, 1);
 }

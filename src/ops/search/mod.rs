@@ -228,7 +228,7 @@ impl Op for Search {
         if is_past && ask.session.workspace.fleet.is_some() {
             return Err(OpError::new(
                 "the past of a fleet cannot be searched",
-                "name a repository: --repo DIR (over MCP: repo)",
+                "use codescout --repo DIR, without fleet (over MCP: repo)",
             ));
         }
         let asked = Asked {

@@ -17,16 +17,19 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::error::{Context as _, OpError, Result};
 use super::place::default_sidecar_root;
 use super::storage::Storage;
 use super::workspace::Workspace;
-use crate::config::{Config, Environment, Link, Overrides, RepositoryFiles, set, unset};
+use crate::config::{Config, Environment, Link, Links, Overrides, RepositoryFiles, set, unset};
 use crate::embed::Embedder;
 use crate::git::{FileStore, Repository};
-use crate::query::{Statistics, WholeStatistics};
+use crate::model::Hint;
+use crate::query::{Statistics, WholeStatistics, nearest};
 use crate::remote::FleetCollection;
+use crate::sidecar::write_atomic;
 
 pub(super) use choose::{Chosen, some_of};
 pub(crate) use feed::Fed;
@@ -165,6 +168,44 @@ impl FleetFolder {
         Ok(())
     }
 
+    /// Returns the id of the fleet, by which collections of several fleets on one server differ. Creates it if there is
+    /// none.
+    fn id(&self) -> Result<String> {
+        let path = self.0.join("id");
+        if let Ok(id) = std::fs::read_to_string(&path)
+            && id.len() == 16
+            && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+        {
+            return Ok(id);
+        }
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
+        let id = format!("{:016x}", u64::from_le_bytes(random));
+        write_atomic(&path, id.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(id)
+    }
+
+    /// Fails if a group has a member that is not a repository.
+    fn check_groups(&self, links: &Links) -> Result<()> {
+        for group in links.scopes() {
+            if let Some(unknown) = links.members(&group).iter().find(|name| links.get(name).is_none()) {
+                let names: Vec<String> = links.all().into_iter().map(|link| link.name).collect();
+                let near = nearest(unknown, names.iter().map(String::as_str));
+                let hint = match near.as_slice() {
+                    [] => "codescout fleet list lists the repositories".into(),
+                    near => Hint::did_you_mean(near),
+                };
+                let file = self.settings();
+                let message = format!(
+                    "{}: scopes.{group}: no repository is called {unknown:?}",
+                    file.display()
+                );
+                return Err(OpError::new(message, hint));
+            }
+        }
+        Ok(())
+    }
+
     /// Opens the fleet with the repositories of `groups`, or with all repositories.
     pub(crate) fn open(&self, groups: &[String]) -> Result<Workspace> {
         if !self.settings().exists() {
@@ -180,6 +221,7 @@ impl FleetFolder {
             store.commit("HEAD")?;
         }
         let mut config = self.config()?;
+        self.check_groups(&config.links)?;
         config.links = config.links.only(groups).map_err(|group| {
             OpError::not_found(
                 format!("no group is called {group:?}"),
@@ -195,11 +237,8 @@ impl FleetFolder {
         let storage = Storage::of(&repository, &overrides, &Environment::default())?.without_creating()?;
         let mut workspace = Workspace::with(repository, storage, config, None)?;
         let profile = workspace.models.own().profile().id();
-        let name = format!(
-            "{}-fleet-{profile}-{:x}",
-            options.prefix,
-            workspace.build_options().recipe
-        );
+        let recipe = workspace.build_options().recipe;
+        let name = format!("{}-fleet-{}-{profile}-{recipe:x}", options.prefix, self.id()?);
         workspace.fleet = Some(Fleet {
             settings: self.settings(),
             records: Records::of(&self.0, &name),
