@@ -300,6 +300,11 @@ fn a_gateway_answers_for_its_groups_alone() {
     let mut all = start(&[]);
     let found = all.call("search", json!({"query": "retry_upload"})).facts;
     assert_eq!(found["results"][0]["path"], "client:/src/upload.rs", "{found}");
+    let symbol = all.call("symbol", json!({"name": "retry_upload"})).text;
+    assert!(
+        symbol.contains("src/upload.rs") && !symbol.contains("no caller"),
+        "{symbol}"
+    );
     let read = all.call("read", json!({"target": "client:src/upload.rs"})).text;
     assert!(read.contains("fn retry_upload"), "{read}");
     let read = all.call("read", json!({"target": "client:.env"})).failure();

@@ -249,7 +249,10 @@ impl Symbol {
             docs: has(Included::Docs) || is_default && detail == Detail::Preview,
             refs: has(Included::Refs),
             history: has(Included::History),
-            relations: !self.prefix && (is_command || detail >= Detail::Outline),
+            // Of the chosen files of a fleet, they would not be those of all files.
+            relations: !self.prefix
+                && ask.session.workspace.fleet.is_none()
+                && (is_command || detail >= Detail::Outline),
         }
     }
 
