@@ -389,7 +389,7 @@ fn globs(ask: &Ask<'_>, seen: &SeenView, paths: &[&String]) -> Vec<String> {
         let is_path = !path.ends_with('/') && (seen.view.find_text(path).is_some() || is_directory(path));
         let workspace = &ask.session.workspace;
         let is_in_any = workspace.fleet.is_some() && path.contains('/') && workspace.config.links.split(path).is_none();
-        if is_in_any && !path.starts_with("**") && !path.starts_with('*') {
+        if is_in_any && !path.starts_with('*') {
             // Each repository is a folder.
             return format!("{sign}*:/{}", path.trim_start_matches('/'));
         }

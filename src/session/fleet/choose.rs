@@ -179,7 +179,9 @@ impl Fleet {
                 && !recorded.any(|recorded| found.contains(&(link.name.clone(), recorded.commit.clone())))
         };
         let lost: Vec<String> = links.iter().filter(is_lost).map(|link| link.name.clone()).collect();
-        *known = Some((Instant::now(), lost.clone()));
+        if !is_new {
+            *known = Some((Instant::now(), lost.clone()));
+        }
         Ok(lost)
     }
 

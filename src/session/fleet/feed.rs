@@ -123,7 +123,7 @@ impl Fleet {
     }
 
     /// Returns the points that the server has of a repository, with unknown content, without the repository's own.
-    pub(super) fn stored_points(&self, name: &str, interrupt: &AtomicBool) -> Result<KnownPoints> {
+    fn stored_points(&self, name: &str, interrupt: &AtomicBool) -> Result<KnownPoints> {
         let ids = self.collection.points_of(name, interrupt).map_err(failed)?.into_iter();
         let own = id_of_repository(name);
         Ok(ids.filter(|id| *id != own).map(|id| (id, 0)).collect())
