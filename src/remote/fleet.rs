@@ -7,13 +7,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::client::{Call, Client, Limits, Request};
 use super::endpoint::Endpoint;
 use super::failure::RemoteError;
+use super::qdrant::{Envelope, PointId as Uuid};
 
 /// Fields of points that filters use.
 const FILTERED: [&str; 4] = ["repository", "group", "lang", "names"];
@@ -82,11 +83,6 @@ pub struct FleetCollection {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
-    result: T,
-}
-
-#[derive(Deserialize)]
 struct Found {
     points: Vec<Scored>,
 }
@@ -106,11 +102,6 @@ struct Page {
 #[derive(Deserialize)]
 struct Identified {
     id: String,
-}
-
-#[derive(Serialize)]
-struct Points {
-    points: Vec<Value>,
 }
 
 impl FleetCollection {
@@ -181,7 +172,8 @@ impl FleetCollection {
     pub fn put(&self, points: impl Iterator<Item = Point>, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let (mut batch, mut size) = (Vec::new(), 0);
         for point in points {
-            let value = json!({ "id": uuid(point.id), "vector": vector(&point.vector), "payload": point.payload });
+            let value =
+                json!({ "id": Uuid(point.id).to_string(), "vector": vector(&point.vector), "payload": point.payload });
             size += size_of(&point);
             batch.push(value);
             if size >= MAX_REQUEST_BYTES || batch.len() == MAX_POINTS {
@@ -196,14 +188,14 @@ impl FleetCollection {
     }
 
     fn put_batch(&self, points: Vec<Value>, interrupt: &AtomicBool) -> Result<(), RemoteError> {
-        let request = Request::put(&self.path("/points?wait=true"), &Points { points });
+        let request = Request::put(&self.path("/points?wait=true"), &json!({ "points": points }));
         self.send::<Value>(&request, interrupt).map(drop)
     }
 
     /// Removes points.
     pub fn remove(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<(), RemoteError> {
         for ids in ids.chunks(PAGE) {
-            let ids: Vec<String> = ids.iter().copied().map(uuid).collect();
+            let ids: Vec<String> = ids.iter().map(|id| Uuid(*id).to_string()).collect();
             let request = Request::post(&self.path("/points/delete?wait=true"), &json!({ "points": ids }));
             self.send::<Value>(&request, interrupt)?;
         }
@@ -224,7 +216,11 @@ impl FleetCollection {
             });
             let page: Page = self.send(&Request::post(&self.path("/points/scroll"), &body), interrupt)?;
             let is_last = page.points.is_empty();
-            ids.extend(page.points.iter().filter_map(|point| parse_uuid(&point.id)));
+            ids.extend(
+                page.points
+                    .iter()
+                    .filter_map(|point| Uuid::parse(&point.id).map(|id| id.0)),
+            );
             match page.next_page_offset {
                 // Ids ascend, so a server that repeats a page does not keep this from ending.
                 Some(Value::String(next)) if !is_last && offset.as_str().is_none_or(|last| *next > *last) => {
@@ -237,10 +233,10 @@ impl FleetCollection {
 
     /// Returns the fields of the points with these ids, as far as they exist.
     pub fn payloads(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<Vec<Payload>, RemoteError> {
-        let ids: Vec<String> = ids.iter().copied().map(uuid).collect();
+        let ids: Vec<String> = ids.iter().map(|id| Uuid(*id).to_string()).collect();
         let body = json!({ "ids": ids, "with_payload": true, "with_vector": false });
         let call = self.question(interrupt);
-        let answer: Answer<Vec<Scored>> = self.client.send(&Request::post(&self.path("/points"), &body), &call)?;
+        let answer: Envelope<Vec<Scored>> = self.client.send(&Request::post(&self.path("/points"), &body), &call)?;
         Ok(answer.result.into_iter().filter_map(|point| point.payload).collect())
     }
 
@@ -277,7 +273,7 @@ impl FleetCollection {
         };
         let body = json!({ "searches": queries.iter().map(search).collect::<Vec<_>>() });
         let request = Request::post(&self.path("/points/query/batch"), &body);
-        let answer: Answer<Vec<Found>> = self.client.send(&request, &self.question(interrupt))?;
+        let answer: Envelope<Vec<Found>> = self.client.send(&request, &self.question(interrupt))?;
         // A server may send more than it was asked for.
         let found = queries.iter().zip(answer.result).map(|(query, found)| {
             let points = found.points.into_iter().take(query.limit);
@@ -292,7 +288,7 @@ impl FleetCollection {
             interrupt,
             retries: true,
         };
-        let answer: Answer<A> = self.client.send(request, &call)?;
+        let answer: Envelope<A> = self.client.send(request, &call)?;
         Ok(answer.result)
     }
 
@@ -329,38 +325,4 @@ fn size_of(point: &Point) -> usize {
         PointVector::None => 0,
     };
     NUMBER_BYTES * numbers + point.payload.to_string().len()
-}
-
-/// Writes an id as a UUID, as Qdrant requires.
-fn uuid(id: PointId) -> String {
-    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let parts = [
-        &digits[..8],
-        &digits[8..12],
-        &digits[12..16],
-        &digits[16..20],
-        &digits[20..],
-    ];
-    parts.join("-")
-}
-
-fn parse_uuid(text: &str) -> Option<PointId> {
-    let digits: String = text.chars().filter(|&c| c != '-').collect();
-    u128::from_str_radix(&digits, 16)
-        .ok()
-        .filter(|_| digits.len() == 32)
-        .map(u128::to_be_bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_uuids() {
-        let id: PointId = std::array::from_fn(|at| at as u8 * 17);
-        assert_eq!(uuid(id), "00112233-4455-6677-8899-aabbccddeeff");
-        assert_eq!(parse_uuid(&uuid(id)), Some(id));
-        assert_eq!(parse_uuid("7"), None);
-    }
 }

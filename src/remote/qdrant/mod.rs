@@ -34,7 +34,7 @@ use crate::model::ChunkKey;
 
 pub use collection::{QdrantProbe, SettingsApplied};
 pub use search::QdrantIndex;
-use wire::Envelope;
+pub(super) use wire::Envelope;
 
 /// Maximum duration of a query in any clone. Queries in flight when a removal is announced have ended after this time.
 const MAX_QUERY_TIME: Duration = Duration::from_secs(10);
@@ -295,7 +295,7 @@ fn hinted(error: RemoteError) -> Box<dyn std::error::Error + Send + Sync> {
 
 /// Id of a point: 16 bytes, written as a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct PointId([u8; 16]);
+pub(super) struct PointId(pub(super) [u8; 16]);
 
 impl std::fmt::Display for PointId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -315,7 +315,7 @@ fn bytes_of(n_points: usize) -> u64 {
 }
 
 impl PointId {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|&c| c != '-').collect();
         Some(Self(from_hex(&digits)?))
     }

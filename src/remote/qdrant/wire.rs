@@ -29,8 +29,8 @@ pub(super) const REMOVING: &str = "removing_";
 
 /// Wrapper of every response except that of `GET /`.
 #[derive(Deserialize)]
-pub(super) struct Envelope<T> {
-    pub(super) result: T,
+pub(in crate::remote) struct Envelope<T> {
+    pub(in crate::remote) result: T,
 }
 
 /// Response of `GET /`.
