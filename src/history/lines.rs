@@ -26,7 +26,7 @@ use crate::extract::is_text;
 use crate::git::{BlobContent, FileMode, LineHunk, ObjectError, ObjectReader, Repository, diff_lines};
 use crate::index::lexical::{Signature, TrigramQuery};
 use crate::model::{BlobId, Oid, RepoPath, explain_by};
-use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, HistoryEntry, SectionFile, SectionWriter, Sidecar, Store};
 
 use super::batch::{Batch, PathRun};
 use super::record::{Change, Entry, PathChange};
@@ -193,9 +193,18 @@ pub enum LinesError {
 explain_by!(LinesError: File, Object; Interrupted);
 
 impl LineChanges {
-    /// Opens the signature file `name` of the sidecar.
-    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, LinesError> {
-        Self::of(&SectionFile::open(sidecar, Store::History, name, FORMAT)?)
+    /// Opens the signatures of a stored batch, if it has any.
+    pub fn open(sidecar: &Sidecar, batch: &HistoryEntry) -> Result<Option<Self>, LinesError> {
+        let Some(stored) = &batch.lines else {
+            return Ok(None);
+        };
+        let file = SectionFile::open(sidecar, Store::History, &stored.name, FORMAT)?;
+        let lines = Self::of(&file)?;
+        if (lines.base, lines.n_commits()) == (batch.base_commit, batch.n_commits) {
+            Ok(Some(lines))
+        } else {
+            Err(file.damaged("commits differ from the state").into())
+        }
     }
 
     /// Opens signatures in memory.

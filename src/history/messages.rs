@@ -18,7 +18,7 @@ use crate::extract::ChunkKind;
 use crate::index::dense::{Quantisation, VectorFile, VectorWriter, WriteError};
 use crate::index::lexical::{DocMeta, LexicalDoc, LexicalError, LexicalSegment, LexicalWriter};
 use crate::model::{ChunkKey, Lang, explain_by};
-use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store};
+use crate::sidecar::{Bytes, FileError, HistoryEntry, SectionFile, SectionWriter, Sidecar, Store};
 
 use super::batch::Batch;
 use super::wire::{put_u32, u32_at};
@@ -60,9 +60,18 @@ pub enum MessagesError {
 explain_by!(MessagesError: File, Words, Embed);
 
 impl Messages {
-    /// Opens the message index `name` of the sidecar.
-    pub fn open(sidecar: &Sidecar, name: &str) -> Result<Self, MessagesError> {
-        Self::of(&SectionFile::open(sidecar, Store::History, name, FORMAT)?)
+    /// Opens the message index of a stored batch, if it has one.
+    pub fn open(sidecar: &Sidecar, batch: &HistoryEntry) -> Result<Option<Self>, MessagesError> {
+        let Some(stored) = &batch.messages else {
+            return Ok(None);
+        };
+        let file = SectionFile::open(sidecar, Store::History, &stored.name, FORMAT)?;
+        let messages = Self::of(&file)?;
+        if (messages.base, messages.n_commits()) == (batch.base_commit, batch.n_commits) {
+            Ok(Some(messages))
+        } else {
+            Err(file.damaged("commits differ from the state").into())
+        }
     }
 
     /// Opens a message index in memory.

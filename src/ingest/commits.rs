@@ -149,7 +149,7 @@ impl Recorder<'_> {
         }
         let state = sidecar.state()?.unwrap_or_default();
         let history = self.sound(sidecar, &state)?.ok_or(incomplete("recorded commits"))?;
-        let open_lines = |entry: &HistoryEntry| LineChanges::open(sidecar, &entry.lines.as_ref()?.name).ok();
+        let open_lines = |entry: &HistoryEntry| LineChanges::open(sidecar, entry).ok()?;
         let lines: Option<Vec<LineChanges>> = state.history.iter().map(open_lines).collect();
         let numbers: Option<Vec<u32>> = tips.iter().map(|&tip| history.number(tip)).collect();
         let numbers = numbers.ok_or(incomplete("recorded commits"))?;

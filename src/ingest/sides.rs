@@ -39,10 +39,7 @@ impl Recorder<'_> {
         ctx: Ctx<'_>,
     ) -> Result<u32, RecordError> {
         let profile = embedder.profile().id();
-        let is_there = |entry: &HistoryEntry| {
-            let opened = entry.messages.as_ref().map(|file| Messages::open(sidecar, &file.name));
-            matches!(opened, Some(Ok(messages)) if messages.profile() == profile)
-        };
+        let is_there = |entry: &HistoryEntry| matches!(Messages::open(sidecar, entry), Ok(Some(messages)) if messages.profile() == profile);
         let make = |batch: &Batch| {
             let bytes = Messages::build(batch, embedder, ctx.interrupt)?;
             (0..batch.n_commits()).for_each(|_| ctx.progress.advance(0));
@@ -61,10 +58,7 @@ impl Recorder<'_> {
 
     /// Indexes the changed lines of every batch that lacks line signatures. Returns the number of commits indexed.
     pub fn index_lines(&self, sidecar: &Sidecar, ctx: Ctx<'_>) -> Result<u32, RecordError> {
-        let is_there = |entry: &HistoryEntry| {
-            let file = entry.lines.as_ref();
-            file.is_some_and(|file| LineChanges::open(sidecar, &file.name).is_ok())
-        };
+        let is_there = |entry: &HistoryEntry| matches!(LineChanges::open(sidecar, entry), Ok(Some(_)));
         let make = |batch: &Batch| {
             Ok(LineChanges::build(
                 batch,
@@ -159,17 +153,13 @@ pub(super) fn merge_sides(
     batch: &Batch,
     entry: &mut HistoryEntry,
 ) -> Result<(), RecordError> {
-    let messages: Option<Vec<Messages>> = opened(parts, |part| {
-        Messages::open(sidecar, &part.messages.as_ref()?.name).ok()
-    });
+    let messages: Option<Vec<Messages>> = opened(parts, |part| Messages::open(sidecar, part).ok()?);
     if let Some(messages) = messages
         && let Some(bytes) = Messages::merged(&messages, batch)?
     {
         entry.messages = Some(store(sidecar, Store::History, MESSAGES_ENDING, &bytes)?);
     }
-    let lines: Option<Vec<LineChanges>> = opened(parts, |part| {
-        LineChanges::open(sidecar, &part.lines.as_ref()?.name).ok()
-    });
+    let lines: Option<Vec<LineChanges>> = opened(parts, |part| LineChanges::open(sidecar, part).ok()?);
     if let Some(lines) = lines {
         let bytes = LineChanges::merged(&lines);
         entry.lines = Some(store(sidecar, Store::History, LINES_ENDING, &bytes)?);

@@ -595,29 +595,11 @@ fn check_batch(sidecar: &Sidecar, entry: &HistoryEntry) -> Result<Batch, String>
 
 /// Checks the search files of an intact batch. Returns the damaged ones with the problem of each.
 fn check_sides<'e>(sidecar: &Sidecar, entry: &'e HistoryEntry, batch: &Batch) -> Vec<(&'e StoredFile, String)> {
-    let numbers = (batch.base(), batch.n_commits());
-    let check = |found: (u32, u32)| {
-        if found == numbers {
-            Ok(())
-        } else {
-            Err("commits differ from the state".to_owned())
-        }
-    };
-    let messages = |file: &StoredFile| {
-        let messages = Messages::open(sidecar, &file.name).map_err(|error| error.to_string())?;
-        check((messages.base(), messages.n_commits()))?;
-        messages.verify(batch).map_err(|error| error.to_string())
-    };
-    let lines = |file: &StoredFile| {
-        let lines = LineChanges::open(sidecar, &file.name).map_err(|error| error.to_string())?;
-        check((lines.base(), lines.n_commits()))?;
-        lines.verify(batch).map_err(|error| error.to_string())
-    };
-    let of_messages = entry.messages.iter().map(|file| (file, messages(file)));
-    let checked = of_messages.chain(entry.lines.iter().map(|file| (file, lines(file))));
-    checked
-        .filter_map(|(file, result)| Some((file, result.err()?)))
-        .collect()
+    let messages = Messages::open(sidecar, entry).and_then(|found| found.map_or(Ok(()), |found| found.verify(batch)));
+    let lines = LineChanges::open(sidecar, entry).and_then(|found| found.map_or(Ok(()), |found| found.verify(batch)));
+    let of_messages = entry.messages.iter().zip(messages.err().map(|error| error.to_string()));
+    let of_lines = entry.lines.iter().zip(lines.err().map(|error| error.to_string()));
+    of_messages.chain(of_lines).collect()
 }
 
 fn check_symbols(sidecar: &Sidecar, entry: &HistoryEntry, file: &StoredFile) -> Result<(), String> {

@@ -8,6 +8,7 @@ use anyhow::Result;
 use codescout::config::Overrides;
 use codescout::ingest::{Depth, Verification};
 use codescout::query::Mode;
+use codescout::sidecar::Sidecar;
 use codescout::snapshot::View;
 
 use crate::indexed::{Answer, Contents, Dice, Indexed, files_below};
@@ -230,6 +231,26 @@ fn files_that_changed_places_are_noticed() {
         sound.check_twice(&copy, &format!("files of {store} swapped"));
         fs::remove_dir_all(copy).unwrap();
     }
+}
+
+/// As when another process replaces batches of commits between two reads of the state.
+#[test]
+fn messages_of_another_batch_are_indexed_again() {
+    let sound = Sound::new();
+    let copy = sound.copy("swapped");
+    let opened = Sidecar::open(&copy).unwrap();
+    let mut state = opened.state().unwrap().unwrap();
+    let [first, second] = &mut state.history[..] else {
+        panic!("{:?}", state.history)
+    };
+    assert!(first.messages.is_some() && second.messages.is_some());
+    std::mem::swap(&mut first.messages, &mut second.messages);
+    let lock = opened.lock(std::time::Duration::ZERO).unwrap();
+    opened.publish(&state, &lock).unwrap();
+    drop(lock);
+    assert!(!sound.verify(&copy, Depth::default()).findings.is_empty());
+    sound.check_twice(&copy, "messages swapped");
+    assert_eq!(sound.verify(&copy, Depth::default()).findings, []);
 }
 
 #[test]

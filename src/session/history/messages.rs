@@ -87,28 +87,30 @@ impl Records<'_> {
             return Ok(Some(Arc::clone(&held.messages)));
         }
         let recorder = self.quick_recorder();
-        let (history, mut entries) = match recorder.sound(&sidecar, &state)? {
+        let (mut history, mut entries) = match recorder.sound(&sidecar, &state)? {
             Some(history) => (history, state.history),
             None => match self.record_messages(&[commit], true, Ctx::silent(interrupt))? {
                 Some(_) => self.stored_by(&recorder)?.unwrap_or_default(),
                 None => return Ok(None),
             },
         };
-        let Some(tip) = self.last_recorded(&history, commit)? else {
+        if self.last_recorded(&history, commit)?.is_none() {
             return Ok(None);
-        };
+        }
         let mut messages = self.stored_messages(history.batches().len(), &entries)?;
         let indexed = messages.iter().flatten().map(|messages| messages.n_commits() as usize);
         let n_left = MAX_WAITED_COMMITS.saturating_sub(indexed.sum());
         if n_left > 0 && messages.iter().any(Option::is_none) {
             let embedder = self.workspace.models.own_embedder();
             recorder.index_messages(&sidecar, embedder, n_left, Ctx::silent(interrupt))?;
-            entries = sidecar.state()?.unwrap_or_default().history;
+            // Another process may have replaced the batches meanwhile.
+            (history, entries) = self.stored_by(&recorder)?.unwrap_or_default();
             messages = self.stored_messages(history.batches().len(), &entries)?;
         }
-        if messages.iter().all(Option::is_none) {
+        let tip = self.last_recorded(&history, commit)?;
+        let Some(tip) = tip.filter(|_| messages.iter().any(Option::is_some)) else {
             return Ok(None);
-        }
+        };
         let reached = history.reachable(&[tip]);
         let messages = Arc::new(CommitMessages::new(history, messages, reached));
         *held() = Some(HeldMessages {
@@ -138,26 +140,24 @@ impl Records<'_> {
     fn stored_messages(self, n_batches: usize, entries: &[HistoryEntry]) -> Result<Vec<Option<Messages>>> {
         let profile = self.workspace.models.own_embedder().profile().id();
         let sidecar = self.workspace.storage.open()?;
-        let open = |at: usize| {
-            let file = entries.get(at)?.messages.as_ref()?;
-            match Messages::open(sidecar.as_ref()?, &file.name) {
-                Ok(messages) => (messages.profile() == profile).then_some(messages),
-                Err(error) => {
-                    tracing::warn!("{}: indexing commit messages again", chain(&error));
-                    None
-                }
+        let open = |entry| match Messages::open(sidecar.as_ref()?, entry) {
+            Ok(messages) => messages.filter(|messages| messages.profile() == profile),
+            Err(error) => {
+                tracing::warn!("{}: indexing commit messages again", chain(&error));
+                None
             }
         };
-        Ok((0..n_batches).map(open).collect())
+        let mut messages: Vec<_> = entries.iter().map(open).collect();
+        messages.resize_with(n_batches, || None);
+        Ok(messages)
     }
 
     /// Returns the signatures of changed lines, one element per batch. `None` for a batch without signatures.
     pub fn line_changes(self, opened: &OpenedHistory) -> Result<Vec<Option<LineChanges>>> {
         let sidecar = self.workspace.storage.open()?;
-        let open = |at: usize| {
-            let file = opened.entries.get(at)?.lines.as_ref()?;
-            LineChanges::open(sidecar.as_ref()?, &file.name).ok()
-        };
-        Ok((0..opened.history.batches().len()).map(open).collect())
+        let open = |entry| LineChanges::open(sidecar.as_ref()?, entry).ok()?;
+        let mut lines: Vec<_> = opened.entries.iter().map(open).collect();
+        lines.resize_with(opened.history.batches().len(), || None);
+        Ok(lines)
     }
 }
