@@ -204,8 +204,7 @@ impl Session {
             }
         });
         if !unstored.is_empty() {
-            let names: Vec<&str> = unstored.iter().map(String::as_str).collect();
-            let names = some_of(&names);
+            let names = some_of(&unstored);
             left_out.push(format!("not stored yet: {names}; codescout fleet index stores them"));
         }
         if links.is_empty() {
@@ -217,7 +216,7 @@ impl Session {
         match fleet.choose(&self.workspace, sought, links, call.ctx.interrupt) {
             Ok(mut chosen) => {
                 left_out.append(&mut chosen.incomplete);
-                links.retain(|link| chosen.files.contains_key(&link.name));
+                links.retain(|link| chosen.files.contains_key(&link.name) || chosen.lost.contains(&link.name));
                 Ok(Some(chosen))
             }
             Err(error) if matches!(error.failure, Failure::Interrupted) => Err(OpError::interrupted()),

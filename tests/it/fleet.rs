@@ -177,6 +177,19 @@ fn without_the_server_the_repositories_are_searched_here() {
 }
 
 #[test]
+fn a_lost_repository_is_read_here() {
+    let fleet = Fleet::new();
+    fleet.index();
+    fleet.qdrant.lose("client");
+    let answer = fleet.call(&["search", "retry_upload", "--json"]).json();
+    assert_eq!(answer["results"][0]["path"], "client:/src/upload.rs", "{answer}");
+    let because = answer["incomplete_because"].to_string();
+    assert!(because.contains("lacks the points of client"), "{because}");
+    assert!(!because.contains("only the"), "{because}");
+    assert!(!because.contains("is not available"), "{because}");
+}
+
+#[test]
 fn an_interrupted_run_is_continued() {
     let fleet = Fleet::new();
     fleet

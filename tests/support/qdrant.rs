@@ -187,6 +187,15 @@ impl QdrantStub {
         }
     }
 
+    /// Deletes all points of a repository.
+    pub(crate) fn lose(&self, repository: &str) {
+        let mut state = self.shared.state.lock().unwrap();
+        for collection in state.collections.values_mut() {
+            let is_other = |point: &Point| point.payload.get("repository").and_then(Value::as_str) != Some(repository);
+            collection.points.retain(|_, point| is_other(point));
+        }
+    }
+
     /// Adds points to each repository, like other clones.
     pub(crate) fn put_others(&self, n: usize) {
         let mut state = self.shared.state.lock().unwrap();

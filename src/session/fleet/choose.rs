@@ -35,6 +35,8 @@ pub(super) type Known = Option<(Instant, Vec<String>)>;
 pub(in crate::session) struct Chosen {
     /// The paths by repository, ascending.
     pub(in crate::session) files: BTreeMap<String, Vec<RepoPath>>,
+    /// Repositories that the server has lost. Every file of them may answer.
+    pub(in crate::session) lost: Vec<String>,
     /// Reasons why other files may answer it too.
     pub(in crate::session) incomplete: Vec<String>,
 }
@@ -110,33 +112,35 @@ impl Fleet {
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         ranked.truncate(MAX_CHOSEN);
         let mut chosen = Chosen::default();
-        let n_chosen = ranked.len();
         for ((repository, path), _) in ranked {
             let path = RepoPath::new(without_placeholders(&path).into_owned());
             chosen.files.entry(repository).or_default().push(path);
         }
         chosen.files.values_mut().for_each(|paths| paths.sort_unstable());
-        let lost = self.lost(&all, false, interrupt)?;
-        let lost: Vec<&str> = lost
-            .iter()
-            .map(String::as_str)
-            .filter(|name| names.contains(name))
-            .collect();
+        let mut lost = self.lost(&all, false, interrupt)?;
+        lost.retain(|name| names.contains(name.as_str()));
         if !lost.is_empty() {
+            chosen.files.retain(|name, _| !lost.contains(name));
             incomplete.push(format!(
-                "Qdrant lacks the points of {}; codescout fleet index stores them again",
+                "Qdrant lacks the points of {}; every file of it was read instead; codescout fleet index stores them again",
                 some_of(&lost)
             ));
         }
         let records = self.records.all();
-        let recorded = links.iter().filter_map(|link| records.get(&link.name));
+        let chosen_from = links.iter().filter(|link| !lost.contains(&link.name));
+        let recorded = chosen_from.filter_map(|link| records.get(&link.name));
         let n_files: u64 = recorded.map(|recorded| u64::from(recorded.n_files)).sum();
+        let n_chosen: usize = chosen.files.values().map(Vec::len).sum();
         if n_files > n_chosen as u64 {
             incomplete.push(format!(
                 "only the {n_chosen} files that fit best of {n_files} were read; grep (over MCP: mode regex) reads all"
             ));
         }
-        Ok(Chosen { incomplete, ..chosen })
+        Ok(Chosen {
+            lost,
+            incomplete,
+            ..chosen
+        })
     }
 
     /// Returns the repositories whose points the server does not have, as far as their own points show. The answer may be
@@ -195,9 +199,10 @@ impl Fleet {
 }
 
 /// Names a few of many repositories.
-pub(in crate::session) fn some_of(names: &[&str]) -> String {
+pub(in crate::session) fn some_of(names: &[impl AsRef<str>]) -> String {
     const MAX_NAMED: usize = 8;
-    let named = names[..names.len().min(MAX_NAMED)].join(", ");
+    let named: Vec<&str> = names.iter().take(MAX_NAMED).map(AsRef::as_ref).collect();
+    let named = named.join(", ");
     match names.len().saturating_sub(MAX_NAMED) {
         0 => named,
         n_more => format!("{named} and {n_more} more"),
