@@ -46,8 +46,27 @@ fits docs/ci/review-gitlab.yml vendor.gitlab-ci 's/rules:/rules: [1, 2]\n  rule:
 fits .github/workflows/release.yml vendor.github-workflows 's/runs-on:/run-on:/'
 fits .github/release/templates/action.yml vendor.github-actions 's/using: composite/using: composit/'
 
+# The manifest of a cluster against the schemas of Kubernetes, strictly: no unknown field.
+kubernetes="$venv/bin/kubernetes-validate"
+[ -x "$kubernetes" ] || "$venv/bin/pip" install -q 'kubernetes-validate==1.34.1' >/dev/null 2>&1
+if [ -x "$kubernetes" ]; then
+    if out=$("$kubernetes" --strict "$root/docs/fleet-cluster.yml" 2>&1); then
+        echo "pass  kubernetes $root/docs/fleet-cluster.yml"
+    else
+        echo "FAIL  kubernetes $root/docs/fleet-cluster.yml" && echo "$out" && failed=1
+    fi
+    for wrong in 's/replicas: 3/replicas: three/' 's/podSelector:/podSelecter:/' 's/readinessProbe:/readynessProbe:/'; do
+        sed "$wrong" "$root/docs/fleet-cluster.yml" >"$broken/cluster.yml"
+        if "$kubernetes" --strict "$broken/cluster.yml" >/dev/null 2>&1; then
+            echo "FAIL  kubernetes does not notice $wrong" && failed=1
+        fi
+    done
+else
+    echo "skipped: kubernetes (kubernetes-validate cannot be had)"
+fi
+
 if docker compose version >/dev/null 2>&1; then
-    for profile in cpu gpu sparse; do
+    for profile in cpu gpu sparse fleet; do
         if out=$(CODESCOUT_QDRANT_KEY=a CODESCOUT_MODELS_KEY=b \
             docker compose -f "$root/docker-compose.yml" --profile "$profile" config -q 2>&1); then
             echo "pass  docker compose --profile $profile config"
