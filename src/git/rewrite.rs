@@ -16,14 +16,13 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
 use super::beneath::{self, Root};
 use super::journal::{JOURNAL, JournalFolder};
 use super::open::{Repository, shell_quoted};
 use super::worktree::WorkTreeError;
-use crate::model::{ErrorKind, Explain, Explanation, RepoPath};
+use crate::model::{ErrorKind, Explain, Explanation, RepoPath, random_bytes};
 use crate::sidecar::{decode, encode, failpoint, make_like};
 
 /// Name prefix of a file that is being written next to the one that it replaces.
@@ -193,7 +192,7 @@ impl Rewriter {
             }
         }
         let journal = Journal {
-            number: random().map_err(|source| self.journal.error(source))?,
+            number: u64::from_le_bytes(random_bytes().map_err(|source| self.journal.error(source))?),
             rewrites,
         };
         self.journal.write(&encode(&journal))?;
@@ -480,12 +479,6 @@ fn changed(path: &[u8]) -> RewriteError {
     RewriteError::Changed {
         path: RepoPath::new(path),
     }
-}
-
-fn random() -> io::Result<u64> {
-    let mut random = [0; 8];
-    getrandom(&mut random, GetRandomFlags::empty())?;
-    Ok(u64::from_le_bytes(random))
 }
 
 /// Writes a file that will replace another one, with the mode and the owner of that one, or with the given mode.

@@ -8,12 +8,11 @@ use crate::history::{
     BATCH_COMMITS, Batch, BatchWriter, Boundary, CollectError, History, HistoryError, HistoryLimit, LinesError,
     MessagesError, SymbolBatch, TraceError, collect, has_compared_files, mergeable, merged, merged_symbols, plan,
 };
-use crate::model::{CommitId, Ctx, ErrorKind, Explain, Explanation, Stage, chain};
+use crate::model::{CommitId, Ctx, ErrorKind, Explain, Explanation, Stage, chain, random_bytes};
 use crate::sidecar::{FileError, FileErrorKind, HistoryEntry, LockError, Sidecar, State, Store};
 
 use super::publish::{publish_state, store};
 use super::repair::set_damaged_aside;
-use super::run::new_epoch;
 use super::sides::merge_sides;
 use super::sweep::retire_history;
 use super::trace::SYMBOLS_ENDING;
@@ -474,7 +473,7 @@ pub(super) fn current_state(sidecar: &Sidecar) -> Result<State, RecordError> {
 
 fn first_state() -> Result<State, RecordError> {
     Ok(State {
-        epoch: new_epoch().map_err(RecordError::Random)?,
+        epoch: random_bytes().map_err(RecordError::Random)?,
         ..State::default()
     })
 }

@@ -1,7 +1,6 @@
 //! Imports another clone's index of blobs that this repository has, instead of indexing them.
 
 use std::collections::HashSet;
-use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,12 @@ use crate::extract::is_lang_of_path;
 use crate::index::{
     Build, BuildError, BuildOptions, Recall, Records, RecordsError, Segment, SegmentData, SegmentError, Segments,
 };
-use crate::model::{BlobId, Ctx, ErrorKind, Explain, Explanation, Stage, TreeId};
+use crate::model::{BlobId, Ctx, ErrorKind, Explain, Explanation, Stage, TreeId, random_bytes};
 use crate::sidecar::{Bytes, FileError, LockError, SegmentEntry, State, Store, StoredFile, VectorEntry};
 use crate::snapshot::{Blobs, missing_artifacts};
 
 use super::publish::{ARTIFACTS_ENDING, LEXICAL_ENDING, VECTORS_ENDING, pass, publish_state, store, store_segment};
-use super::run::{Ingest, IngestError, new_epoch};
+use super::run::{Ingest, IngestError};
 
 /// Maximum number of blobs of an import in which all blobs are audited.
 const FEW: usize = 256;
@@ -227,7 +226,7 @@ impl Ingest<'_> {
             ..Imported::default()
         };
         let mut state = State {
-            epoch: new_epoch().map_err(IngestError::Random)?,
+            epoch: random_bytes().map_err(IngestError::Random)?,
             segments: Vec::new(),
             ..old
         };
@@ -338,16 +337,10 @@ pub(super) fn chosen(n: usize, audit: Audit) -> HashSet<usize> {
         return (0..n).collect();
     }
     let mut chosen = HashSet::with_capacity(wanted);
-    let mut random = [0u8; 8];
     while chosen.len() < wanted {
         // Without random bytes, the first items are chosen. An imported file cannot cause that.
-        let filled = fill(&mut random).map_or(chosen.len() as u64, |()| u64::from_le_bytes(random));
-        chosen.insert((filled % n as u64) as usize);
+        let random = random_bytes().map_or(chosen.len() as u64, u64::from_le_bytes);
+        chosen.insert((random % n as u64) as usize);
     }
     chosen
-}
-
-fn fill(random: &mut [u8; 8]) -> io::Result<()> {
-    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::extract;
 use crate::git::{Attributes, ObjectError, ObjectReader, Repository, TreeChange, TreeFile, is_rules_file};
 use crate::history::PastFile;
 use crate::index::{Build, BuildError, BuildOptions, SegmentError, Segments};
-use crate::model::{CommitId, Ctx, Stage, TreeId, chain, explain_by};
+use crate::model::{CommitId, Ctx, Stage, TreeId, chain, explain_by, random_bytes};
 use crate::sidecar::{
     FileError, FileErrorKind, HistoryEntry, LockError, PastVersions, PreciseEntry, Sidecar, State, WriterLock,
 };
@@ -202,7 +202,7 @@ impl Ingest<'_> {
         precise: Vec<PreciseEntry>,
     ) -> Result<State, IngestError> {
         let mut state = State {
-            epoch: new_epoch().map_err(IngestError::Random)?,
+            epoch: random_bytes().map_err(IngestError::Random)?,
             recipe: self.options.recipe,
             history,
             precise,
@@ -441,14 +441,4 @@ pub(super) fn listed_past(past: PastFile) -> ListedFile {
 /// Returns true if a difference from `whole` is small enough to be stored instead of a whole manifest.
 pub(super) fn is_small(difference: &Difference, whole: &Manifest) -> bool {
     difference.len() <= MAX_DIFFERENCE.max(whole.n_files() as usize / 8)
-}
-
-/// Returns a random id for a new epoch.
-pub(super) fn new_epoch() -> std::io::Result<[u8; 16]> {
-    let mut epoch = [0; 16];
-    let mut filled = 0;
-    while filled < epoch.len() {
-        filled += rustix::rand::getrandom(&mut epoch[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(epoch)
 }

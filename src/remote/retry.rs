@@ -56,11 +56,7 @@ pub(super) fn retry_after_pause(header: &str, now_seconds: i64) -> Option<Durati
 
 /// Returns a random number from 0 to 1.
 fn random_share() -> f64 {
-    let mut bytes = [0; 4];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(4) => f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX),
-        _ => 0.5,
-    }
+    crate::model::random_bytes().map_or(0.5, |bytes| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]

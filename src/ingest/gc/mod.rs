@@ -32,7 +32,7 @@ use crate::index::dense::WriteError;
 use crate::index::{
     MergeError, Ranks, Segment, SegmentError, Segments, Survivors, rewrite_artifacts, rewrite_segments,
 };
-use crate::model::{BlobId, Ctx, Stage, TreeId, chain, explain_by};
+use crate::model::{BlobId, Ctx, Stage, TreeId, chain, explain_by, random_bytes};
 use crate::sidecar::{
     FileError, HistoryEntry, LastCollection, LockError, PastVersions, SegmentEntry, Sidecar, State, Store, WriterLock,
     failpoint,
@@ -47,7 +47,7 @@ use super::compact::{GRACE, MAX_MERGED_BYTES, tidy};
 use super::parts;
 use super::precise::surviving_facts;
 use super::publish::{ARTIFACTS_ENDING, publish_state, store, store_segment};
-use super::run::{listed_past, new_epoch};
+use super::run::listed_past;
 use super::sweep::{Grace, retire, retire_manifests, sweep};
 use keep::keep_list;
 use manifests::Rewriting;
@@ -505,7 +505,7 @@ impl Run<'_> {
             blobs: Ranks::new(marked.blobs.clone()),
             docs: Ranks::new(marked.docs.clone()),
         };
-        let epoch = new_epoch().map_err(|source| self.collector.io_error(source))?;
+        let epoch = random_bytes().map_err(|source| self.collector.io_error(source))?;
         let mut new = State {
             epoch,
             generation: self.state.generation,

@@ -10,7 +10,7 @@ use crate::index::{
     BlobReader, BlobSource, Build, BuildError, BuildOptions, Segment, SegmentData, SegmentPart, Segments, SourceBlob,
     differences,
 };
-use crate::model::{Ctx, RepoPath, Stage, TreeId};
+use crate::model::{Ctx, RepoPath, Stage, TreeId, random_bytes};
 use crate::sidecar::{SegmentEntry, State, Store, StoredFile};
 use crate::snapshot::{Blobs, FileEntry, FileStatus, ListedFile, Manifest, SnapshotStore};
 
@@ -208,10 +208,8 @@ struct Sample {
 impl Sample {
     fn of(n: usize, wanted: Option<usize>) -> Self {
         let step = wanted.map_or(1, |wanted| n.div_ceil(wanted.max(1)).max(1));
-        let mut random = [0; 8];
         // Without random bytes, the sample starts at 0.
-        let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::NONBLOCK);
-        let first = (u64::from_le_bytes(random) % step as u64) as usize;
+        let first = (u64::from_le_bytes(random_bytes().unwrap_or_default()) % step as u64) as usize;
         Self { n, step, first }
     }
 

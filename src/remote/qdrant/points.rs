@@ -19,7 +19,7 @@ use super::{
 use crate::embed::{EmbedError, Embedding, SparseVector};
 use crate::index::shared::{Put, RepositoryTag, SharedBatching, SharedError, SharedVectors, Standing};
 use crate::index::{Row, RowKind};
-use crate::model::ChunkKey;
+use crate::model::{ChunkKey, random_bytes};
 
 /// Maximum number of keys in a request. 1,000 keys take about 40 kB.
 const MAX_KEYS: usize = 1000;
@@ -433,14 +433,12 @@ pub(super) fn seconds_now() -> u64 {
 
 /// Returns 16 random bytes.
 pub(super) fn random() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    if filled != Ok(16) {
-        // Fallback without random bytes: differs at least between processes and over time.
+    random_bytes().unwrap_or_else(|_| {
+        // Differs at least between processes and over time.
         let text = format!("{:?} {}", SystemTime::now(), std::process::id());
-        bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
-    }
-    bytes
+        let hash = blake3::hash(text.as_bytes());
+        *hash.as_bytes().first_chunk().expect("a hash has 32 bytes")
+    })
 }
 
 #[cfg(test)]

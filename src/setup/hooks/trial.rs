@@ -16,6 +16,7 @@ use super::request::drop_variables_of_git;
 use super::script::{Program, Shape, own_file};
 use super::status::{HookStatus, status};
 use crate::git::Repository;
+use crate::model::random_bytes;
 use crate::program::command;
 
 /// Time limit for all hooks to end and report.
@@ -167,9 +168,7 @@ fn git(repository: &Repository, args: &[&str]) -> io::Result<Command> {
 }
 
 fn start(repository: &Repository, event: HookEvent) -> io::Result<Call> {
-    let mut random = [0; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let nonce: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let nonce = format!("{:032x}", u128::from_be_bytes(random_bytes()?));
     let started = Instant::now();
     let mut child = git_hook_run(repository, event, &nonce)?.spawn()?;
     Ok(Call {
