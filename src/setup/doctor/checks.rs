@@ -598,7 +598,8 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
         tell(struck.to_owned());
         model(&reranker.options().model).into_iter().for_each(&mut tell);
     }
-    super::qdrant::leaves(workspace).into_iter().for_each(tell);
+    let of_qdrant = super::qdrant::leaves(workspace).into_iter();
+    of_qdrant.chain(super::qdrant::leaves_of_fleet()).for_each(tell);
     if findings.is_empty() {
         findings.push(finding(
             Severity::Fine,

@@ -9,7 +9,7 @@ use crate::index::RowKind;
 use crate::index::shared::{SharedError, Standing};
 use crate::model::chain;
 use crate::remote::{Compression, Qdrant, QdrantProbe};
-use crate::session::Workspace;
+use crate::session::{FleetFolder, Workspace};
 
 const EXAMINE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -154,6 +154,23 @@ fn other_dimension(
             "codescout config set embedding.revision NAME, for a collection of its own, then codescout index",
         )
     })
+}
+
+/// Lists the data that the server of the user's fleet receives. Empty without a fleet.
+pub(super) fn leaves_of_fleet() -> Vec<String> {
+    let folder = FleetFolder::at(None).ok().filter(|folder| folder.settings().exists());
+    let config = folder.and_then(|folder| folder.config().ok());
+    let Some(options) = config.and_then(|config| config.qdrant.options().ok()?) else {
+        return Vec::new();
+    };
+    vec![
+        format!("{}, where codescout fleet finds files:", destination(&options.endpoint)),
+        "for each chunk of the fleet's repositories its vector and up to three paths; for each file its path, \
+         language, names of definitions and hashes of its words; for each repository its name, groups and commit"
+            .to_owned(),
+        "no text, and nothing from files whose names suggest secrets".to_owned(),
+        "the vector and the hashed words of every question about the fleet".to_owned(),
+    ]
 }
 
 /// Lists the data that the server receives. Empty if no server is configured.
