@@ -61,7 +61,7 @@ fn run_add(folder: &FleetFolder, args: &FleetAddArgs, groups: &[String], output:
         folders.extend(
             text.lines()
                 .map(str::trim)
-                .filter(|line| !line.is_empty())
+                .filter(|line| !line.is_empty() && !line.starts_with('#'))
                 .map(str::to_owned),
         );
     }

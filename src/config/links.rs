@@ -47,8 +47,12 @@ impl Links {
 
     /// Returns the repositories with these names, or in scopes with these names, each once. `*` names all of them.
     pub fn select(&self, names: &[String]) -> Result<Vec<Link>, UnknownLink> {
+        let typed: Vec<&str> = names.iter().flat_map(|names| split(names)).collect();
+        if typed.is_empty() && !names.is_empty() {
+            return Err(self.unknown(""));
+        }
         let mut selected: Vec<&str> = Vec::new();
-        for name in names.iter().flat_map(|names| split(names)) {
+        for name in typed {
             match (self.scopes.get(name), self.linked.get_key_value(name)) {
                 _ if name == "*" => selected.extend(self.linked.keys().map(String::as_str)),
                 (Some((scope, _)), _) => selected.extend(split(scope)),

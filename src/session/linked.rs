@@ -70,7 +70,7 @@ impl Session {
         request: ViewRequest<'_>,
         call: &CallCtx<'_>,
     ) -> Result<Arc<SeenView>> {
-        let (mut parts, mut left_out) = (Vec::<Part>::new(), Vec::new());
+        let (mut parts, mut left_out, mut same) = (Vec::<Part>::new(), Vec::new(), Vec::new());
         let mut n_files = seen.view.n_files();
         let mut links = self.selected(names, opens, &mut left_out)?;
         let chosen = self.chosen(&mut links, sought, &mut left_out, call)?;
@@ -82,7 +82,7 @@ impl Session {
                     left_out.push(format!("{name} is not searched: more than {MAX_FILES} files"));
                 }
                 Ok(part) => match parts.iter().find(|other| other.is_same(&part)) {
-                    Some(first) => left_out.push(format!("{name} is the same as {}", first.link.name)),
+                    Some(first) => same.push(format!("{name} is the same as {}", first.link.name)),
                     None => {
                         n_files += part.seen.view.n_files();
                         parts.push(part);
@@ -91,6 +91,9 @@ impl Session {
                 Err(error) if error.is_interrupted() => return Err(error),
                 Err(error) => left_out.push(format!("{name} is not searched: {error}")),
             }
+        }
+        if !same.is_empty() {
+            left_out.push(some_of(&same));
         }
         for part in &parts {
             let name = &part.link.name;
@@ -165,7 +168,7 @@ impl Session {
             ));
         }
         let mut selected = links.select(&names).map_err(|UnknownLink { name, near }| {
-            let hint = Hint::from(format!("linked are {}", near.join(", ")));
+            let hint = Hint::from(format!("linked are {}", some_of(&near)));
             OpError::not_found(format!("no linked repository or scope is called {name:?}"), hint)
         })?;
         if !libraries.is_empty() {

@@ -1,6 +1,7 @@
 //! Tests fleets: many repositories whose files a Qdrant stub chooses.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::json;
 use crate::cli::{Called, call_in, spawn_in};
 use crate::mcp::Client;
 use crate::support::qdrant::QdrantStub;
-use crate::support::{Reply, TestRepo, is_long, kill, wait_until};
+use crate::support::{InTime, Reply, TestRepo, is_long, kill, wait_until};
 
 struct Fleet {
     qdrant: QdrantStub,
@@ -190,6 +191,27 @@ fn a_lost_repository_is_read_here() {
 }
 
 #[test]
+fn doctor_lists_what_a_fleet_sends() {
+    let fleet = Fleet::new();
+    let state = fleet.client.beside("state");
+    std::fs::create_dir_all(state.join("codescout/fleet")).unwrap();
+    let settings = "codescout/fleet/fleet.toml";
+    std::fs::copy(fleet.folder.join("fleet.toml"), state.join(settings)).unwrap();
+    let called = Command::new(env!("CARGO_BIN_EXE_codescout"))
+        .args(["doctor", "--what-leaves"])
+        .current_dir(fleet.client.root())
+        .env("XDG_STATE_HOME", &state)
+        .output_in_time()
+        .unwrap();
+    let leaves = String::from_utf8(called.stdout).unwrap();
+    assert!(
+        leaves.contains(&fleet.qdrant.url()) && leaves.contains("hashes of its words"),
+        "{leaves}"
+    );
+    assert!(!leaves.contains("nothing leaves"), "{leaves}");
+}
+
+#[test]
 fn an_interrupted_run_is_continued() {
     let fleet = Fleet::new();
     fleet
@@ -289,12 +311,26 @@ fn bad_folders_are_named_and_the_others_added() {
     let list = fleet.client.beside("list");
     std::fs::write(
         &list,
-        format!("{}\n\n{}\n", elsewhere.display(), other.root().display()),
+        format!("# gone\n{}\n\n{}\n", elsewhere.display(), other.root().display()),
     )
     .unwrap();
     let called = fleet.call(&["add", "--from-list", list.to_str().unwrap()]).expect(2);
     assert!(called.stderr.contains("nothing-here"), "{}", called.stderr);
-    assert!(called.text().contains("other"), "{}", called.text());
+    assert!(
+        called.text().contains("other") && !called.stderr.contains('#'),
+        "{}",
+        called.stderr
+    );
+    for args in [["index", "clinet"], ["remove", "clinet"], ["verify", "clinet"]] {
+        let called = fleet.call(&args).expect(2);
+        assert!(called.stderr.contains("client"), "{}", called.stderr);
+    }
+    let called = fleet.call(&["search", "upload", "--linked="]).expect(2);
+    assert!(
+        called.stderr.contains("no linked repository or scope"),
+        "{}",
+        called.stderr
+    );
     let taken = format!("client={}", other.root().display());
     let called = fleet.call(&["add", &taken]).expect(2);
     assert!(called.stderr.contains("give the other one a name"), "{}", called.stderr);

@@ -151,14 +151,14 @@ impl Fleet {
 
     /// Returns the repositories with these names, or all.
     pub(crate) fn selected(&self, workspace: &Workspace, names: &[String]) -> Result<Vec<Link>> {
-        let links = workspace.config.links.all();
+        let links = &workspace.config.links;
         if names.is_empty() {
-            return Ok(links);
+            return Ok(links.all());
         }
-        let found = names
-            .iter()
-            .map(|name| workspace.config.links.get(name).ok_or_else(|| unknown(name)));
-        found.collect()
+        let found = names.iter();
+        found
+            .map(|name| links.get(name).ok_or_else(|| unknown(name, links)))
+            .collect()
     }
 
     /// Returns the repositories that are recorded but not on the server.

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::error::{Context as _, OpError, Result};
 use super::place::default_sidecar_root;
@@ -26,7 +25,7 @@ use super::workspace::Workspace;
 use crate::config::{Config, Environment, Link, Links, Overrides, RepositoryFiles, set, unset};
 use crate::embed::Embedder;
 use crate::git::{FileStore, Repository};
-use crate::model::Hint;
+use crate::model::{ErrorKind, Hint, random_bytes};
 use crate::query::{Statistics, WholeStatistics, nearest};
 use crate::remote::FleetCollection;
 use crate::sidecar::write_atomic;
@@ -152,7 +151,7 @@ impl FleetFolder {
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         let config = self.config()?;
         if !unset(&self.settings(), &format!("linked.{name}"))? {
-            return Err(unknown(name));
+            return Err(unknown(name, &config.links));
         }
         for group in config.links.scopes() {
             let mut members = config.links.members(&group);
@@ -178,9 +177,7 @@ impl FleetFolder {
         {
             return Ok(id);
         }
-        let mut random = [0; 8];
-        getrandom(&mut random, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-        let id = format!("{:016x}", u64::from_le_bytes(random));
+        let id = format!("{:016x}", u64::from_le_bytes(random_bytes()?));
         write_atomic(&path, id.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(id)
     }
@@ -188,19 +185,13 @@ impl FleetFolder {
     /// Fails if a group has a member that is not a repository.
     fn check_groups(&self, links: &Links) -> Result<()> {
         for group in links.scopes() {
-            if let Some(unknown) = links.members(&group).iter().find(|name| links.get(name).is_none()) {
-                let names: Vec<String> = links.all().into_iter().map(|link| link.name).collect();
-                let near = nearest(unknown, names.iter().map(String::as_str));
-                let hint = match near.as_slice() {
-                    [] => "codescout fleet list lists the repositories".into(),
-                    near => Hint::did_you_mean(near),
-                };
-                let file = self.settings();
-                let message = format!(
-                    "{}: scopes.{group}: no repository is called {unknown:?}",
-                    file.display()
-                );
-                return Err(OpError::new(message, hint));
+            if let Some(name) = links.members(&group).iter().find(|name| links.get(name).is_none()) {
+                let error = unknown(name, links);
+                return Err(OpError {
+                    message: format!("{}: scopes.{group}: {error}", self.settings().display()),
+                    kind: ErrorKind::Failed,
+                    ..error
+                });
             }
         }
         Ok(())
@@ -333,11 +324,13 @@ impl Fleet {
     }
 }
 
-fn unknown(name: &str) -> OpError {
-    OpError::not_found(
-        format!("no repository is called {name:?}"),
-        "codescout fleet list lists them",
-    )
+fn unknown(name: &str, links: &Links) -> OpError {
+    let names: Vec<String> = links.all().into_iter().map(|link| link.name).collect();
+    let hint = match nearest(name, names.iter().map(String::as_str)).as_slice() {
+        [] => "codescout fleet list lists the repositories".into(),
+        near => Hint::did_you_mean(near),
+    };
+    OpError::not_found(format!("no repository is called {name:?}"), hint)
 }
 
 /// Returns the name of the repository in a folder: that of the folder, with other characters replaced.
