@@ -173,6 +173,18 @@ fn every_document_is_listed() {
     }
 }
 
+#[test]
+fn pages_that_are_read_are_short() {
+    const MAX_WORDS: usize = 3_000;
+    const REFERENCE: &[&str] = &["docs/cli.md", "docs/evaluation.md", "docs/formats.md", "docs/mcp.md"];
+    let mut pages = documents();
+    pages.retain(|page| !REFERENCE.contains(&&**page));
+    for page in pages {
+        let n_words = read(&page).split_whitespace().count();
+        assert!(n_words <= MAX_WORDS, "{page} has {n_words} words");
+    }
+}
+
 /// Fails unless every tag of an SVG is closed in turn and it loads and runs nothing.
 #[track_caller]
 fn check_picture(svg: &str) {

@@ -3,6 +3,10 @@
 //!
 //! A worker is this program with the argument [`WORKER`]. It has no environment variables, cannot open files and,
 //! unless it runs as root, cannot start processes (`serve`). A text for which it ends is cut by lines (`process`).
+//! So is one for which no worker can be started: `verify --deep --repair` replaces such a record.
+//!
+//! Extracting all texts in workers takes 3 % (flask) to 5 % (rust-analyzer) more CPU time of an index, but 13 ms more of
+//! each small update and each answer with edited files.
 
 mod message;
 mod ordinary;
