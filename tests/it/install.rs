@@ -1390,6 +1390,26 @@ fn a_skill_and_hooks_come_and_go_without_a_trace() {
 }
 
 #[test]
+fn clients_that_read_one_folder_share_a_skill() {
+    const SKILL: &str = ".agents/skills/codescout/SKILL.md";
+    let user = User::new();
+    let before = user.everything();
+    user.install(&["codex", "--with", "skill"]);
+    let of_one = user.read(SKILL);
+    user.install(&["roo", "--with", "skill"]);
+    assert!(user.read(SKILL).contains("for codex,roo;"));
+    let answer = user.install(&["roo", "--with", "skill"]);
+    assert_eq!(answer["changed"], false, "{answer}");
+    user.uninstall(&["roo"]);
+    assert_eq!(user.read(SKILL), of_one);
+    user.install(&["gemini", "--with", "skill"]);
+    user.uninstall(&["codex"]);
+    assert!(user.read(SKILL).contains("for gemini;"));
+    user.uninstall(&["gemini"]);
+    assert_eq!(user.everything(), before);
+}
+
+#[test]
 fn hooks_of_others_stay_and_those_of_another_machine_can_be_taken_out() {
     for (client, _, file, list) in HOOKED {
         let user = User::new();

@@ -74,6 +74,12 @@ pub(super) struct Instructions {
 const PLAIN: &str = "";
 const HEADER_OF_ENV: Token = Token::Header("Bearer ${env:VARIABLE}");
 
+/// The folders for skills that several clients share.
+const SHARED_SKILLS: Option<Skills> = Some(Skills {
+    user: (Base::Home, ".agents/skills"),
+    project: Some(".agents/skills"),
+});
+
 const fn http(url: &'static str, kind: Option<&'static str>, token: Token) -> Option<HttpShape> {
     let kind = match kind {
         Some(kind) => Some(("type", kind)),
@@ -164,10 +170,7 @@ static CLIENTS: [Client; 17] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: Some(Skills {
-            user: (Base::Home, ".agents/skills"),
-            project: Some(".agents/skills"),
-        }),
+        skills: SHARED_SKILLS,
         hooks: Some(Hooks {
             user: (Base::Codex, "hooks.json"),
             project: ".codex/hooks.json",
@@ -253,10 +256,7 @@ static CLIENTS: [Client; 17] = [
             project: Some("GEMINI.md"),
             preamble: PLAIN,
         },
-        skills: Some(Skills {
-            user: (Base::Home, ".gemini/skills"),
-            project: Some(".gemini/skills"),
-        }),
+        skills: SHARED_SKILLS,
         hooks: Some(Hooks {
             user: (Base::Home, ".gemini/settings.json"),
             project: ".gemini/settings.json",
@@ -309,10 +309,7 @@ static CLIENTS: [Client; 17] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: Some(Skills {
-            user: (Base::Config, "opencode/skills"),
-            project: Some(".opencode/skills"),
-        }),
+        skills: SHARED_SKILLS,
         hooks: Some(Hooks {
             user: (Base::Config, "opencode/plugins/codescout.js"),
             project: ".opencode/plugins/codescout.js",
@@ -360,6 +357,7 @@ static CLIENTS: [Client; 17] = [
             project: None,
             preamble: PLAIN,
         },
+        skills: SHARED_SKILLS,
         starts_anywhere: true,
         traces: &[(Base::VsCodeUser, "globalStorage/saoudrizwan.claude-dev")],
         next: "no restart needed; Cline does not pass the open project, so agents must name the repository in `repo`",
@@ -384,6 +382,10 @@ static CLIENTS: [Client; 17] = [
             project: Some(".continue/rules/codescout.md"),
             preamble: "---\nname: codescout\nalwaysApply: true\n---\n",
         },
+        skills: Some(Skills {
+            user: (Base::Home, ".continue/skills"),
+            project: Some(".continue/skills"),
+        }),
         programs: &["cn"],
         traces: &[(Base::Home, ".continue")],
         next: "reload Continue; it uses tools in agent mode only",
@@ -407,6 +409,7 @@ static CLIENTS: [Client; 17] = [
             project: Some(".roo/rules/codescout.md"),
             preamble: PLAIN,
         },
+        skills: SHARED_SKILLS,
         traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
         next: "no restart needed: Roo Code reloads its settings",
         ..JSON_CLIENT
@@ -466,10 +469,7 @@ static CLIENTS: [Client; 17] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: Some(Skills {
-            user: (Base::Copilot, "skills"),
-            project: Some(".github/skills"),
-        }),
+        skills: SHARED_SKILLS,
         programs: &["copilot"],
         traces: &[(Base::Copilot, "")],
         next: "restart Copilot CLI; it uses the servers of a project only if you trust the folder",

@@ -7,12 +7,12 @@ use super::json_text::list::Item;
 use super::places::Platform;
 use super::{Edited, TextError};
 
-/// The text of a skill.
+/// The text of a skill. `CLIENTS` stands for the clients that use it.
 const SKILL: &str = include_str!("skill.md");
 /// OpenCode's hooks. `PROGRAM` stands for the program.
 const OPENCODE_PLUGIN: &str = include_str!("opencode.js");
 /// Follows the comment mark in every file that codescout writes whole.
-const MARK: &str = " Written by `codescout install`; `codescout uninstall` removes it.";
+const MARK: &str = " Written by `codescout install`";
 /// The part of a hook's command between the program and the client.
 const COMMAND: &str = " hooks agent ";
 /// The end of a hook's command in a POSIX shell.
@@ -133,9 +133,32 @@ fn is_own_command(command: &str, own: &str) -> bool {
         && (is_written(Platform::Linux) || is_written(Platform::Windows))
 }
 
-/// Returns the text of the skill.
-pub(super) fn skill() -> String {
-    SKILL.to_owned()
+/// Returns the text of the skill for these clients, which read the same file.
+pub(super) fn skill(clients: &[&str]) -> String {
+    SKILL.replace("CLIENTS", &clients.join(","))
+}
+
+/// Returns the clients for which a skill was written, or none if it was changed since.
+pub(super) fn users_of_skill(text: &str) -> Vec<&str> {
+    let mark = text.split_once(MARK).and_then(|(_, rest)| rest.strip_prefix(" for "));
+    let names = mark.and_then(|rest| rest.split_once(';'));
+    let clients: Vec<&str> = names.map(|(names, _)| names.split(',').collect()).unwrap_or_default();
+    let is_known = |name: &&str| super::clients().iter().any(|client| client.id == *name);
+    let is_as_written = clients.iter().all(is_known) && take_whole(text, &skill(&clients)).is_some();
+    if is_as_written { clients } else { Vec::new() }
+}
+
+/// Removes a client from those that use a skill; an empty text if there is no other. Returns `None` if the file is not as
+/// codescout writes it for this client.
+pub(super) fn take_skill(text: &str, client: &str) -> Option<String> {
+    let mut clients = users_of_skill(text);
+    let n_clients = clients.len();
+    clients.retain(|other| *other != client);
+    match clients.len() {
+        n if n == n_clients => None,
+        0 => Some(String::new()),
+        _ => Some(skill(&clients)),
+    }
 }
 
 /// Returns the text of OpenCode's plugin.
@@ -166,17 +189,30 @@ pub(super) fn take_whole(text: &str, written: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
     fn whole_files_carry_the_mark_and_others_are_refused() {
-        for text in [skill(), plugin("/x \"y\"")] {
+        for text in [skill(&["codex"]), plugin("/x \"y\"")] {
             assert!(text.contains(MARK));
             assert!(put_whole(&text, "new").is_ok());
             assert_eq!(take_whole(&text, &text), Some(String::new()));
             assert_eq!(take_whole("mine", &text), None);
         }
         assert!(matches!(put_whole("mine", "new"), Err(TextError::Foreign)));
+    }
+
+    #[test]
+    fn a_skill_stays_until_its_last_client_is_removed() {
+        let both = skill(&["codex", "roo"]);
+        assert_eq!(users_of_skill(&both.replace('\n', "\r\n")), ["codex", "roo"]);
+        assert_eq!(take_skill(&both, "gemini"), None);
+        assert_eq!(take_skill(&both.replace("search", "find"), "codex"), None);
+        let roo = take_skill(&both, "codex").unwrap();
+        assert_eq!(roo, skill(&["roo"]));
+        assert_eq!(take_skill(&roo, "roo"), Some(String::new()));
+        assert!(users_of_skill(&skill(&["codex", "everyone who reads this"])).is_empty());
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Plan {
             desk.put_block(path.ok_or(no_file(client, "instruction file", request.scope))?)?;
         }
         match skill {
-            Some(path) => desk.put_own(Part::Skill, path, &format!("skill:{}", client.id), &extras::skill())?,
+            Some(path) => desk.put_skill(path)?,
             None if request.skill => next.push(format!(
                 "no skills of {} are known, so the same is in its instruction file, without examples",
                 client.title
@@ -521,6 +521,21 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
+    /// Writes the skill, for the clients too that use it already.
+    fn put_skill(&mut self, path: PathBuf) -> Result<(), InstallError> {
+        let client = self.client.id;
+        let tag = format!("skill:{client}");
+        let text = self.read(&path)?.0.text.unwrap_or_default();
+        let mut clients = extras::users_of_skill(&text);
+        if clients.is_empty() {
+            return self.put_own(Part::Skill, path, &tag, &extras::skill(&[client]));
+        }
+        if !clients.contains(&client) {
+            clients.push(client);
+        }
+        self.put(Part::Skill, path, &tag, |text| put_whole(text, &extras::skill(&clients)))
+    }
+
     /// Writes a whole file. If the user has changed it since codescout wrote it, it is left as it is, unless the request
     /// says otherwise.
     fn put_own(&mut self, part: Part, path: PathBuf, tag: &str, wanted: &str) -> Result<(), InstallError> {
@@ -559,7 +574,7 @@ impl<'a> Desk<'a> {
             )?;
         }
         if let Some(path) = client.skill_file(scope, self.places) {
-            let take = |text: &str, _| Ok(take_whole(text, &extras::skill()));
+            let take = |text: &str, _| Ok(extras::take_skill(text, client.id));
             self.take(Part::Skill, path, &format!("skill:{}", client.id), take, str::is_empty)?;
         }
         if let (Some(hooks), Some(path)) = (client.hooks, client.hooks_file(scope, self.places)) {
