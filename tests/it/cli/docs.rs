@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{call, call_in, commands_in_help, project};
+use crate::support::TestRepo;
 
 const DOCS: &str = include_str!("../../../docs/cli.md");
 /// The sections about options common to several commands and fields common to all answers.
@@ -83,6 +84,42 @@ fn every_flag_is_described() {
         }
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn commands_that_editors_run_answer() {
+    const PAGE: &str = include_str!("../../../docs/editors.md");
+    const CODE: &str = "def lex(text):\n    return text\n\n\ndef parse(text):\n    return lex(text)\n";
+    let repo = TestRepo::empty();
+    repo.write("src/parser.py", CODE);
+    repo.commit("start");
+    repo.write("src/parser.py", CODE.replace("return text", "return text[1:]"));
+    let (_, tasks) = PAGE.split_once("```json\n").unwrap();
+    let tasks: Value = serde_json::from_str(tasks.split_once("```").unwrap().0).unwrap();
+    let of_code = tasks["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["args"].as_array().unwrap());
+    let of_code = of_code.map(|args| args.iter().map(|arg| arg.as_str().unwrap()).collect::<Vec<_>>());
+    let (_, tools) = PAGE.split_once("| tool | arguments |").unwrap();
+    let of_jetbrains = tools.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let of_jetbrains = of_jetbrains.map(|row| row.split('`').nth(1).unwrap().split(' ').collect::<Vec<_>>());
+    let page = repo.root().join(".git/review.html");
+    let commands: Vec<Vec<&str>> = of_code.chain(of_jetbrains).collect();
+    assert_eq!(commands.len(), 7);
+    for command in commands {
+        let filled = command.iter().map(|arg| match *arg {
+            "${relativeFile}:${lineNumber}" | "$FilePathRelativeToProjectRoot$:$LineNumber$" => "src/parser.py:1",
+            "/tmp/review.html" => page.to_str().unwrap(),
+            arg => arg,
+        });
+        let answer = call(&repo, &filled.collect::<Vec<_>>()).expect(0).text();
+        assert!(
+            command[0] == "review" || answer.contains("parser.py"),
+            "{command:?}: {answer}"
+        );
+    }
 }
 
 #[test]
