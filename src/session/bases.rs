@@ -261,14 +261,15 @@ fn build(workspace: &Workspace, bases: &Mutex<Vec<HeldBase>>, job: &Job) -> Resu
     };
     let call = CallCtx::unlimited(Ctx::new(job, &job.interrupt));
     let note = match workspace.storage.keeping() {
-        Keeping::Nowhere => FOREIGN_NOTE,
+        // The repository of a fleet is empty.
+        Keeping::Nowhere => workspace.fleet.is_none().then_some(FOREIGN_NOTE),
         Keeping::Sidecar => match workspace.update(job.target, steps, &call, &mut Event::log) {
-            Err(error) if is_read_only(&error) => READ_ONLY_NOTE,
+            Err(error) if is_read_only(&error) => Some(READ_ONLY_NOTE),
             ended => return ended,
         },
     };
     let base = workspace.in_memory(job.target, newest_in_memory(bases), &job.interrupt)?;
-    hold_base(bases, job.target.tree, base, Some(note));
+    hold_base(bases, job.target.tree, base, note);
     Ok(Outcome::default())
 }
 

@@ -63,7 +63,7 @@ class Qdrant:
         self.process = subprocess.Popen([qdrant], cwd=home, env=env, stdout=log, stderr=log)
         for _ in range(1200):
             try:
-                return self.get("/readyz")
+                return self.get("/")
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.05)
         sys.exit("the server does not start; see server/log")
@@ -248,7 +248,7 @@ def follow(seconds):
         with lock:
             open_words = sorted(waiting, key=waiting.get)[:1]
         for word in open_words:
-            if f"{word}_0" in json.dumps(gateway.call("symbol", name=f"{word}_0").get("result", {}).get("structuredContent", {}).get("definitions", [])):
+            if f"{word}_0" in json.dumps(gateway.call("symbol", name=f"{word}_0").get("result", {}).get("structuredContent", {}).get("results", [])):
                 late.append((time.time() - waiting.pop(word)) * 1000)
             elif time.time() - waiting[word] > 60:
                 print(f"not found after 60 s: {word}")
@@ -339,8 +339,8 @@ def isolate(n):
         str(home / "canaryrepo"), f"{home}/canaryrepo/src/canary_0.rs", "file:canary_0.rs", "path:canary", "canary.*", "[[", "",
         "openrepo:/../canaryrepo/src/canary_0.rs", "openrepo:/src/open_0.rs", "HEAD", "WORKTREE", "a" * 5000, *cursors,
     ]
-    # A call that echoes its own argument tells nothing new: what was sent is removed from the answer first.
-    said = re.compile(r"canary|zyx|others", re.I)
+    # Words of the hidden repository. A word that a call itself contains tells nothing new.
+    words = re.compile(r"canaryrepo|zyxcanary|others|canary_[1-9]|canaryword[1-9]|canary_0|canaryword0")
     for number in range(n):
         tool = drawn.choice(sorted(tools))
         chosen = drawn.sample(tools[tool], min(len(tools[tool]), drawn.randrange(1, 5)))
@@ -361,10 +361,9 @@ def isolate(n):
             else:
                 arguments[name] = text
         answer = json.dumps(gateway.call(tool, **arguments))
-        for sent in sorted(set(re.findall(r"[\w./:#\[\]*,-]{2,}", json.dumps(arguments))), key=len, reverse=True):
-            answer = answer.replace(sent, "")
-        if said.search(answer):
-            leaks.append((tool, arguments, said.search(answer).group(), answer[max(0, said.search(answer).start() - 100):][:300]))
+        shown = sorted(set(words.findall(answer)) - set(words.findall(json.dumps(arguments))))
+        if shown:
+            leaks.append((tool, arguments, shown, answer[:600]))
     # The time of an answer does not tell a hidden word from a missing one.
     for _ in range(60):
         for kind, word in (("hidden", "canaryword3_2"), ("missing", "nosuchword3_2")):

@@ -354,6 +354,7 @@ fn a_gateway_answers_for_its_groups_alone() {
         symbol.contains("src/upload.rs") && !symbol.contains("no caller"),
         "{symbol}"
     );
+    assert!(!symbol.contains("read-only"), "{symbol}");
     let read = all.call("read", json!({"target": "client:src/upload.rs"})).text;
     assert!(read.contains("fn retry_upload"), "{read}");
     let read = all.call("read", json!({"target": "client:.env"})).failure();

@@ -533,7 +533,9 @@ impl<'a> Desk<'a> {
         if !clients.contains(&client) {
             clients.push(client);
         }
-        self.put(Part::Skill, path, &tag, |text| put_whole(text, &extras::skill(&clients)))
+        self.put(Part::Skill, path, &tag, |text| {
+            put_whole(text, &extras::skill(&clients))
+        })
     }
 
     /// Writes a whole file. If the user has changed it since codescout wrote it, it is left as it is, unless the request
