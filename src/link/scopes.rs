@@ -626,6 +626,10 @@ impl Linker<'_> {
     /// blocks that are shorter count.
     fn by_star(&self, facts: &Facts, name: &str, below: Option<usize>, at: u32, depth: u8) -> Option<Vec<Sym>> {
         let depth = deeper(depth)?;
+        // The path of such an import can begin with a member of a type that an earlier one names. If later ones counted,
+        // the paths would depend on each other, and nothing would be kept.
+        let mut first = facts.stars().take(MAX_OVERLOADS);
+        let is_of_star = first.any(|import| import.range.start == at);
         for import in facts
             .stars()
             .take(MAX_OVERLOADS)
@@ -641,6 +645,7 @@ impl Linker<'_> {
                     return Some(found);
                 }
             } else if facts.family != Family::Python
+                && !(is_of_star && at <= import.range.start)
                 && let Some(found) = self.taken_of_type(facts, &import.module, name, import.range.start, depth)
             {
                 return Some(found);

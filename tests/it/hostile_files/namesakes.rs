@@ -157,6 +157,40 @@ fn imports_of_everything_take_time_in_proportion() {
     });
 }
 
+/// Each path could begin with a member of a type that another import names.
+#[test]
+fn imports_of_all_members_take_time_in_proportion() {
+    const N_IMPORTS: usize = 600;
+    let repeated = |start: &str, line: &str, end: &str, call: &str| {
+        let numbered = |line: &str| {
+            let lines = (0..N_IMPORTS).map(|at| line.replace('$', &at.to_string()));
+            lines.collect::<String>()
+        };
+        format!("{start}{}{end}{}", numbered(line), numbered(call))
+    };
+    let files = [
+        (
+            "a.go",
+            repeated("package a\nimport (\n", ". \"a/p$\"\n", ")\n", "func f$() { g$() }\n"),
+        ),
+        ("a.rs", repeated("", "use B$::*;\n", "", "fn f$() { g$() }\n")),
+        ("a.kt", repeated("", "import B$.*\n", "", "fun f$() { g$() }\n")),
+        (
+            "a.scala",
+            repeated("", "import b$._\n", "object A {\n", "def f$ = g$\n") + "}\n",
+        ),
+    ];
+    linked(&files, |view, _, linker| {
+        for (path, _) in &files {
+            let before = cpu_time();
+            let found = linker.link_file(view.find_text(path).unwrap()).unwrap();
+            let took = cpu_time().saturating_sub(before);
+            assert!(took < MAX_CPU_TIME * 10, "{path}: {took:?}");
+            assert!(found.len() >= N_IMPORTS, "{path}: {}", found.len());
+        }
+    });
+}
+
 /// Each import leads back to the name that all of them import.
 #[test]
 fn imports_of_one_name_take_time_in_proportion() {
