@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::environment::Module;
 use super::facts::{DefId, Facts, Family};
 use super::memo::{Question, deeper};
-use super::resolve::{Found, Linker, MAX_DEPTH, Sym, Tier};
+use super::resolve::{Found, Linker, MAX_DEPTH, MAX_OVERLOADS, Sym, Tier};
 use super::scopes::inline_module;
 use crate::extract::{Binding, BindingKind, DefinitionKind, Globals, Import, Literal, Reference, ReferenceKind, Value};
 use crate::snapshot::FileId;
@@ -304,7 +304,10 @@ impl Linker<'_> {
             if usage.kind == Some(ReferenceKind::Type) {
                 other.retain(|of| self.fits(*of, usage));
             }
-            if found.is_empty() { other } else { found }
+            let mut found = if found.is_empty() { other } else { found };
+            // Each of as many references can have this answer.
+            found.truncate(MAX_OVERLOADS);
+            found
         };
         self.definitions_for(Question::Members(of, name.into(), usage), find)
     }

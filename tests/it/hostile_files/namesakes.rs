@@ -191,6 +191,23 @@ fn imports_of_all_members_take_time_in_proportion() {
     });
 }
 
+/// Each call could mean each of the members.
+#[test]
+fn members_of_one_name_take_time_in_proportion() {
+    const N_MEMBERS: usize = 2_500;
+    let members = |start: &str, member: &str, end: &str| format!("{start}{}{end}", member.repeat(N_MEMBERS));
+    let files = [
+        (
+            "a.rs",
+            members("struct A;\n", "impl A { fn f(&self) { self.f() } }\n", ""),
+        ),
+        ("a.ts", members("class A {\n", "f() { this.f(); }\n", "}\n")),
+        ("A.java", members("class A {\n", "void f() { this.f(); }\n", "}\n")),
+        ("a.kt", members("class A {\n", "fun f() { this.f() }\n", "}\n")),
+    ];
+    links_in_time(&files, N_MEMBERS);
+}
+
 /// Each import leads back to the name that all of them import.
 #[test]
 fn imports_of_one_name_take_time_in_proportion() {
