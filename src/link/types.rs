@@ -32,6 +32,8 @@ pub(super) enum Base {
     Outside,
 }
 
+/// Number of references in a type that are read.
+const MAX_HEADS: usize = 256;
 /// Types whose members are those of their argument.
 const TRANSPARENT: &[&str] = &[
     "Box",
@@ -613,7 +615,8 @@ pub(super) fn literal_type(literal: Literal) -> &'static str {
 /// Returns the references in a type that are not segments of another one's path: `Map`, `Key` and `Item` for
 /// `Map<Key, base.Item>`.
 pub(super) fn heads(facts: &Facts, range: ByteRange) -> Vec<u32> {
-    let inside = facts.references_in(range);
+    // Each use of a value can ask for those of its type.
+    let inside = facts.references_in(range).take(MAX_HEADS);
     let mut heads: Vec<u32> = Vec::new();
     for index in inside {
         let reference = &facts.references[index];

@@ -208,6 +208,24 @@ fn members_of_one_name_take_time_in_proportion() {
     links_in_time(&files, N_MEMBERS);
 }
 
+/// Each use of the value asks for its type.
+#[test]
+fn uses_of_a_long_type_take_time_in_proportion() {
+    const N_ARGUMENTS: usize = 8_000;
+    let arguments: Vec<String> = (0..N_ARGUMENTS).map(|at| format!("T{at}")).collect();
+    let (arguments, calls) = (arguments.join(", "), "x.g(1); f(x);\n".repeat(N_ARGUMENTS));
+    let files = [
+        (
+            "A.java",
+            format!("class A {{ void f(int x) {{}}\nvoid f(M<{arguments}> x) {{\n{calls}}} }}\n"),
+        ),
+        ("a.ts", format!("function f(x: M<{arguments}>) {{\n{calls}}}\n")),
+        ("a.kt", format!("fun f(x: M<{arguments}>) {{\n{calls}}}\n")),
+        ("a.rs", format!("fn f(x: M<{arguments}>) {{\n{calls}}}\n")),
+    ];
+    links_in_time(&files, 2 * N_ARGUMENTS);
+}
+
 /// Each import leads back to the name that all of them import.
 #[test]
 fn imports_of_one_name_take_time_in_proportion() {
