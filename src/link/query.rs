@@ -387,18 +387,24 @@ impl Linker<'_> {
             Family::Python if definition.kind.is_callable() => {}
             Family::Go if definition.container.is_none() && definition.name != "init" => {
                 let package = self.links.environment.package_of(self, &facts).unwrap_or_default();
-                let mut parts = match definition.qualifier {
-                    None => self.at_top(&package, &definition.name),
-                    Some(_) => self.named(Family::Go, &definition.name),
+                let is_same = |other: &Definition| {
+                    let is_callable = other.kind.is_callable() == definition.kind.is_callable();
+                    is_callable && other.qualifier == definition.qualifier
                 };
-                let is_same = |other: &DefId| {
-                    let kinds = |other: &Definition| (other.kind.is_callable(), other.qualifier.clone());
-                    let is_like = self
-                        .definition(*other)
-                        .is_some_and(|other| kinds(&other) == kinds(definition));
-                    is_like && package.contains(&other.file)
-                };
-                parts.retain(|other| *other == of || is_same(other));
+                let mut parts = Vec::new();
+                if definition.qualifier.is_none() {
+                    parts = self.at_top(&package, &definition.name);
+                    parts.retain(|other| {
+                        let facts = self.facts(other.file);
+                        facts.is_some_and(|facts| is_same(&facts.definitions[other.index as usize]))
+                    });
+                } else {
+                    for other in package.iter().filter_map(|file| self.facts(*file)) {
+                        let named = other.named(&definition.name).iter();
+                        let same = named.filter(|&&index| is_same(&other.definitions[index as usize]));
+                        parts.extend(same.take(MAX_PARTS).map(|&index| other.def(index)));
+                    }
+                }
                 parts.truncate(MAX_PARTS);
                 return parts;
             }

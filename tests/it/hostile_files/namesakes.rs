@@ -226,6 +226,30 @@ fn uses_of_a_long_type_take_time_in_proportion() {
     links_in_time(&files, 2 * N_ARGUMENTS);
 }
 
+/// Each of the methods could be a part of each other one.
+#[test]
+fn methods_of_many_types_take_time_in_proportion() {
+    const N_TYPES: usize = 1_000;
+    let methods = (0..N_TYPES).map(|at| format!("type T{at} struct{{}}\nfunc (t T{at}) F() {{}}\n"));
+    linked(
+        &[("a.go", format!("package a\n{}", methods.collect::<String>()))],
+        |view, _, linker| {
+            let file = view.find_text("a.go").unwrap();
+            let definitions = linker.definitions(file).unwrap();
+            let named = definitions
+                .iter()
+                .zip(0..)
+                .filter(|(definition, _)| definition.name == "F");
+            let all: Vec<DefId> = named.map(|(_, index)| DefId { file, index }).collect();
+            assert_eq!(all.len(), N_TYPES);
+            let meant = timed("meanings", || {
+                all.iter().map(|of| linker.meanings(*of)).collect::<Vec<_>>()
+            });
+            assert_eq!(meant, all.iter().map(|of| vec![*of]).collect::<Vec<_>>());
+        },
+    );
+}
+
 /// Each import leads back to the name that all of them import.
 #[test]
 fn imports_of_one_name_take_time_in_proportion() {
