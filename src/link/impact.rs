@@ -326,11 +326,31 @@ impl Linker<'_> {
                     by_target.entry(*of).or_default().push(at);
                 }
             }
+            // Parts of one definition have the same references, which count for the first of them. For the others, one
+            // shows that there are any.
+            let is_sure = |at: &&usize| sites[**at].tier.is_sure() && sites[**at].kind != ReferenceKind::Import;
+            let is_type = |at: &&usize| sites[**at].kind == ReferenceKind::Type;
+            let shown = by_target.iter().filter_map(|(of, all)| {
+                let sure = all.iter().filter(is_sure);
+                Some((*of, *sure.min_by_key(is_type)?))
+            });
+            let shown: HashMap<DefId, usize> = shown.collect();
+            let mut done: HashSet<(DefId, bool)> = HashSet::new();
             let mut counted = Counted::default();
             let mut found = Vec::new();
             for (&at, meanings) in group.iter().zip(meanings) {
-                let meant = meanings.iter().filter_map(|of| by_target.get(of)).flatten();
-                let mut own: Vec<usize> = meant.copied().collect();
+                let of = level[at].definition;
+                let is_callable = self
+                    .definition(of)
+                    .is_some_and(|definition| definition.kind.is_callable());
+                let mut own: Vec<usize> = Vec::new();
+                for of in &meanings {
+                    if counts == Counts::ForEach || done.insert((*of, is_callable)) {
+                        own.extend(by_target.get(of).into_iter().flatten());
+                    } else {
+                        own.extend(shown.get(of));
+                    }
+                }
                 own.sort_unstable();
                 own.dedup();
                 let own = own.into_iter().map(|at| (&sites[at], at));
