@@ -32,6 +32,7 @@ mod resolve;
 mod scala;
 mod scopes;
 mod scripts;
+mod together;
 mod types;
 mod usage;
 
@@ -41,4 +42,5 @@ pub use impact::{Impact, Reach, Reached, Relation};
 pub use imports::{ImportSite, Imported};
 pub use query::{Mentions, Site};
 pub use resolve::{Link, Linker, Links, MAX_CANDIDATES, Tier};
+pub use together::Together;
 pub use usage::{Usage, Usages};

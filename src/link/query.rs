@@ -428,7 +428,7 @@ impl Linker<'_> {
             .is_some_and(|facts| is_constructor(&facts, of.index))
     }
 
-    fn own_names(&self, targets: &[DefId]) -> Vec<String> {
+    pub(super) fn own_names(&self, targets: &[DefId]) -> Vec<String> {
         let names = targets.iter().filter_map(|target| Some(self.definition(*target)?.name));
         let mut names: BTreeSet<String> = names.collect();
         let has_attributes = |target: &DefId| {

@@ -104,7 +104,7 @@ pub use source::{Source, SourceError, SourceReader, Sources};
 pub use statistics::{Count, Statistics, WholeStatistics, term_number};
 pub use symbols::{
     FoundBy, SymbolError, SymbolOutcome, SymbolQuery, SymbolRequest, Usage, UsageKind, definition_names,
-    definitions_at, symbols, usages,
+    definitions_at, definitions_in, symbols, usages,
 };
 pub use target::{
     MAX_MEANT, OTHER_SPELLING, PlaceError, TargetError, drop_minor, is_minor, meant, parse_place, parse_target,

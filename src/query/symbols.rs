@@ -200,6 +200,13 @@ pub fn definitions_at(
     Ok(present(view, file, bytes, &extraction, indices))
 }
 
+/// Returns all definitions of a file by their indexes. `bytes` is the content of the file.
+pub fn definitions_in(view: &View, file: FileId, bytes: &[u8]) -> Result<Vec<FoundDefinition>, SymbolError> {
+    let extraction = view.extraction(file).transpose()?.unwrap_or_default();
+    let indices = 0..extraction.definitions.len() as u32;
+    Ok(present(view, file, bytes, &extraction, indices))
+}
+
 fn present(
     view: &View,
     file: FileId,

@@ -1,10 +1,12 @@
 //! Tests `search --pack` on small repositories.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::cli::{Called, call_in};
 use crate::mcp::Client;
-use crate::support::TestRepo;
+use crate::support::{TestRepo, assert_within};
 
 /// Number of characters that count as a token.
 const CHARACTERS_PER_TOKEN: usize = 4;
@@ -473,6 +475,31 @@ fn the_tool_packs_into_max_tokens() {
     );
     let other = client.call("symbol", json!({"name": "process", "detail": "pack"}));
     assert!(other.failure().contains("detail"), "{other:?}");
+}
+
+/// Reading the file, or all references to the name, again for each of them would take minutes.
+#[test]
+fn packs_of_namesakes_take_time_in_proportion() {
+    const N_NAMESAKES: usize = 2_500;
+    let repo = TestRepo::new("//- b.py\ndef b(): pass\n");
+    let write = |n: usize| {
+        let properties = "  @property\n  def f(self): return self.f\n".repeat(n);
+        repo.write("a.py", format!("class A:\n{properties}"));
+        repo.write("a.rs", "mod m { fn f() { f() } }\n".repeat(n));
+        repo.commit("namesakes");
+    };
+    write(N_NAMESAKES / 2);
+    write(N_NAMESAKES);
+    call_in(repo.root(), &["index"], b"").expect(0);
+    for (query, least) in [("a.py#A.f", N_NAMESAKES - 100), ("HEAD~1..HEAD", N_NAMESAKES / 2)] {
+        let started = Instant::now();
+        let called = call_in(repo.root(), &["search", "--pack", "--json", query], b"").expect(0);
+        assert_within(Duration::from_secs(20), started, query);
+        let answer: Value = serde_json::from_str(&called.text()).unwrap();
+        let left_out = answer["left_out"].as_object().unwrap().values();
+        let n_left_out: u64 = left_out.filter_map(Value::as_u64).sum();
+        assert!(n_left_out as usize >= least, "{}", answer["left_out"]);
+    }
 }
 
 #[test]

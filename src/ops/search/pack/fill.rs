@@ -15,7 +15,7 @@ use super::related::{Related, Relation, related};
 use super::rows::{PackOut, Role};
 use super::seeds::{Lines, Seed};
 use super::texts::{Texts, short};
-use crate::link::{DefId, Linker};
+use crate::link::{DefId, Linker, Together};
 use crate::query::LineStarts;
 use crate::session::{OpError, Result};
 use crate::snapshot::FileId;
@@ -54,6 +54,8 @@ pub(super) struct Packing<'a> {
     question: &'a Question<'a>,
     linker: &'a Linker<'a>,
     texts: Texts<'a>,
+    /// The references to the results.
+    references: Together,
     past: Option<Past<'a>>,
     pub(super) with_tests: bool,
     budget: usize,
@@ -93,6 +95,7 @@ impl<'a> Packing<'a> {
             question,
             linker,
             texts,
+            references: Together::of(linker, std::iter::empty()),
             past,
             with_tests: true,
             budget,
@@ -115,6 +118,7 @@ impl<'a> Packing<'a> {
             Seed::Ready(_) => None,
         });
         self.seeds = defined.collect();
+        self.references = Together::of(self.linker, self.seeds.keys().copied());
         let max_body = self.max_body(n_seeds);
         let mut seeds = seeds.into_iter();
         let mut n_left_out = 0;
@@ -257,7 +261,14 @@ impl<'a> Packing<'a> {
         own.extend(self.change(&lines, &own[0])?);
         let mut rest = Vec::new();
         if let Some((of, found)) = &lines.of {
-            let (found, n_uncertain) = related(self.question, self.linker, *of, found, self.with_tests)?;
+            let (found, n_uncertain) = related(
+                self.question,
+                self.linker,
+                &mut self.references,
+                *of,
+                found,
+                self.with_tests,
+            )?;
             self.n_uncertain += n_uncertain;
             rest = found;
         }
@@ -381,13 +392,17 @@ impl<'a> Packing<'a> {
         }
         let mut item = match one.of {
             Some(of) => {
-                let Some(found) = self.texts.definition(of)? else {
+                let all = self.texts.definitions(of.file)?;
+                let Some(found) = all.get(of.index as usize) else {
                     return Ok(true);
                 };
                 if self.is_shown(of.file, (found.start_line, found.end_line)) {
                     return Ok(true);
                 }
-                let mut item = self.texts.signature(&found);
+                if short(&found.signature).len() > self.left {
+                    return Ok(false);
+                }
+                let mut item = self.texts.signature(found);
                 item.start_line = found.name_line;
                 if one.at.1 > 0 {
                     let bytes = self.texts.bytes(one.at.0)?;

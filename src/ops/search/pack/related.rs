@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::super::super::graph::{is_call, is_test};
 use super::super::super::question::Question;
 use crate::extract::{DefinitionKind, ReferenceKind};
-use crate::link::{DefId, Linker, Site};
+use crate::link::{DefId, Linker, Site, Together};
 use crate::query::{FoundDefinition, is_test_path};
 use crate::session::Result;
 use crate::snapshot::FileId;
@@ -80,6 +80,7 @@ impl Relation {
 pub(super) fn related(
     question: &Question<'_>,
     linker: &Linker<'_>,
+    references: &mut Together,
     of: DefId,
     found: &FoundDefinition,
     with_tests: bool,
@@ -108,8 +109,8 @@ pub(super) fn related(
         .into_iter()
         .for_each(|member| add(Relation::Overriding, "overrides", member));
     let mut n_uncertain = 0;
-    let mentions = linker.mentions(of, |_| true)?;
-    for site in mentions.sites.iter().filter(|site| site.kind != ReferenceKind::Import) {
+    let sites = references.sites(linker, of)?;
+    for site in sites.filter(|site| site.kind != ReferenceKind::Import) {
         if !site.tier.is_sure() {
             n_uncertain += 1;
             continue;

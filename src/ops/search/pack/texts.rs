@@ -8,14 +8,15 @@ use super::super::super::paths::path_of;
 use super::super::super::question::Question;
 use super::rows::{PackOut, Role};
 use crate::link::DefId;
-use crate::query::{FoundDefinition, LineStarts, Source, definitions_at};
+use crate::query::{FoundDefinition, LineStarts, Source, definitions_in};
 use crate::session::Result;
 use crate::snapshot::FileId;
 
-/// The bytes of files.
+/// The bytes and definitions of files.
 pub(super) struct Texts<'a> {
     question: &'a Question<'a>,
     files: HashMap<FileId, Rc<Vec<u8>>>,
+    definitions: HashMap<FileId, Rc<Vec<FoundDefinition>>>,
 }
 
 impl<'a> Texts<'a> {
@@ -23,6 +24,7 @@ impl<'a> Texts<'a> {
         Self {
             question,
             files: HashMap::new(),
+            definitions: HashMap::new(),
         }
     }
 
@@ -40,10 +42,19 @@ impl<'a> Texts<'a> {
         Ok(bytes)
     }
 
+    /// Returns all definitions of a file by their indexes.
+    pub(super) fn definitions(&mut self, file: FileId) -> Result<Rc<Vec<FoundDefinition>>> {
+        if let Some(all) = self.definitions.get(&file) {
+            return Ok(Rc::clone(all));
+        }
+        let bytes = self.bytes(file)?;
+        let all = Rc::new(definitions_in(self.question.view(), file, &bytes)?);
+        self.definitions.insert(file, Rc::clone(&all));
+        Ok(all)
+    }
+
     pub(super) fn definition(&mut self, of: DefId) -> Result<Option<FoundDefinition>> {
-        let bytes = self.bytes(of.file)?;
-        let found = definitions_at(self.question.view(), of.file, &bytes, std::iter::once(of.index))?;
-        Ok(found.into_iter().next())
+        Ok(self.definitions(of.file)?.get(of.index as usize).cloned())
     }
 
     /// Returns the lines as an item with their exact bytes.
