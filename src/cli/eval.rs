@@ -24,7 +24,7 @@ use crate::evaluate::{
 use crate::git::{BlobContent, MAX_OBJECT_BYTES, ObjectReader};
 use crate::ops::SearchMode;
 use crate::query::{FileFilter, Hit, Request, Searcher, Sources, Tests};
-use crate::session::{CallCtx, Context as _, Result, Session, ViewRequest, Workspace, bail};
+use crate::session::{CallCtx, Context as _, Result, Session, ViewRequest, Workspace, bail, check_output_from};
 use crate::snapshot::View;
 
 /// Number of results per query. The metrics use ten.
@@ -125,6 +125,9 @@ impl Setting {
 pub(super) fn run(global: &Global, args: &EvalArgs, output: &mut Output) -> Result<Found> {
     if args.settings.iter().any(|setting| matches!(setting, SearchMode::Regex)) {
         bail!("mode regex does not rank its results and cannot be measured");
+    }
+    if let Some(path) = &args.features {
+        check_output_from(&global.repo, path)?;
     }
     let mut features = match &args.features {
         Some(path) => Some(BufWriter::new(

@@ -1,35 +1,37 @@
 //! `codescout man`: writes manual pages, and what `--version` prints.
 
-use std::io;
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::Found;
-use super::args::{Args, ManArgs};
+use super::args::{Args, Global, ManArgs};
 use super::op::ID_DIGITS;
 use crate::extract;
-use crate::session::{Context as _, Result};
+use crate::session::{Context as _, Result, check_output_from, write_text};
 
 /// Writes a page for each command.
-pub(super) fn run(args: &ManArgs) -> Result<Found> {
+pub(super) fn run(global: &Global, args: &ManArgs) -> Result<Found> {
     let folder = &args.folder;
+    check_output_from(&global.repo, &folder.join("page"))?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
-    write(command, folder).with_context(|| format!("cannot write in {}", folder.display()))?;
+    write(command, folder)?;
     Ok(Found::Something)
 }
 
 /// Writes the pages of a command and of those below it. The source of each is the program, not the command.
-fn write(command: Command, folder: &Path) -> io::Result<()> {
+fn write(command: Command, folder: &Path) -> Result<()> {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         write(command.clone(), folder)?;
     }
     let source = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
-    Man::new(command).source(source).generate_to(folder)?;
-    Ok(())
+    let page = Man::new(command).source(source);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    write_text(&folder.join(page.get_filename()), &String::from_utf8_lossy(&text))
 }
 
 /// The commit that the program was built from, and its date. Set by releases and `build.rs`.

@@ -239,7 +239,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Found> {
         Command::Hooks(hooks) => hooks::run(&args.global, hooks, output),
         Command::Config(config) => config::run(&args.global, config, output),
         Command::Completions(completions) => completions::run(completions, output),
-        Command::Man(man) => man::run(man),
+        Command::Man(man) => man::run(&args.global, man),
         Command::Doctor(doctor) => doctor::run(&args.global, doctor, output),
         Command::Init(init) => init::run(&open(&Overrides::default())?, &args.global, init, output),
         Command::Install(install) => install::run(&args.global, install, output),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::hub::Hub;
 use crate::config::{Environment, is_trusted, trust};
 use crate::mcp::HttpOptions;
-use crate::session::{Context as _, Result, bail};
+use crate::session::{Context as _, Result, bail, check_output_from};
 
 /// Minimum length of a token. Shorter tokens are too easy to guess.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -54,7 +54,10 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
     }
     match &options.token_file {
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
-        Some(file) => generate(Some(file.clone())),
+        Some(file) => {
+            check_output_from(Path::new("."), file)?;
+            generate(Some(file.clone()))
+        }
         // Reuses a valid token of the last run, so that clients still work after a restart of the server. The maker of
         // an archive knows the token in it, so it must be recorded.
         None => match default_file

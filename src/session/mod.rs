@@ -51,7 +51,7 @@ pub(crate) use mirror::{is_address, mirror_of};
 pub use models::Models;
 pub(crate) use open::Visibility;
 pub use open::{Build, SeenView, Session, ViewRequest};
-pub(crate) use output::{check_output, write_text};
+pub(crate) use output::{check_output, check_output_from, write_text};
 pub(crate) use place::sidecar_root_of;
 pub use qdrant::VectorSharing;
 pub(crate) use runner::Ran;

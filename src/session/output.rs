@@ -5,11 +5,27 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::{Context as _, Result, ensure};
 use super::workspace::Workspace;
+use crate::program::checkout_around;
 use crate::sidecar::write_atomic;
 
 /// Fails if the path of a file to write leads through a link of the worktree, which may come from the repository and lead
 /// anywhere. Folders of the path may be missing.
 pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
+    let repository = &workspace.repository;
+    let kept = [repository.git_dir(), repository.common_dir(), workspace.storage.root()];
+    check_links(repository.work_dir(), &kept, typed)
+}
+
+/// Like [`check_output`], for a command that opens no repository: `folder` is where it runs.
+pub(crate) fn check_output_from(folder: &Path, typed: &Path) -> Result<()> {
+    let root = checkout_around(folder);
+    let kept = root.iter().map(|root| root.join(".git")).collect::<Vec<_>>();
+    let kept: Vec<&Path> = kept.iter().map(PathBuf::as_path).collect();
+    check_links(root.as_deref(), &kept, typed)
+}
+
+/// Fails if a path leads through a link below `root`, out of it or into one of the folders `kept`.
+fn check_links(root: Option<&Path>, kept: &[&Path], typed: &Path) -> Result<()> {
     let absolute = std::path::absolute(typed)?;
     let folders = absolute.ancestors().skip(1);
     // If none of them exists, the writer says so.
@@ -20,7 +36,7 @@ pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
         return Ok(());
     };
     let canonical = |path: &Path| path.canonicalize().ok();
-    let root = workspace.repository.work_dir().and_then(canonical);
+    let root = root.and_then(canonical);
     let outermost = folder
         .ancestors()
         .filter(|above| root.is_some() && canonical(above) == root)
@@ -30,12 +46,10 @@ pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
     };
     let below = folder.strip_prefix(outermost).unwrap_or(Path::new(""));
     let is_link = fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_symlink());
-    let repository = &workspace.repository;
-    let kept = [repository.git_dir(), repository.common_dir(), workspace.storage.root()];
     let leads_away = !real.starts_with(&root)
         || kept
-            .into_iter()
-            .filter_map(canonical)
+            .iter()
+            .filter_map(|kept| canonical(kept))
             .any(|kept| real.starts_with(kept));
     ensure!(
         !is_link && (below_root(root, below) == real || !leads_away),

@@ -19,6 +19,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 
 use super::error::{Context as _, OpError, Result};
+use super::output::check_output_from;
 use super::place::default_sidecar_root;
 use super::storage::Storage;
 use super::workspace::Workspace;
@@ -60,7 +61,10 @@ impl FleetFolder {
     /// Uses a folder, or the one below the user's state folder. It need not exist.
     pub(crate) fn at(folder: Option<&Path>) -> Result<Self> {
         let folder = match folder {
-            Some(folder) => std::path::absolute(folder).context("cannot use the folder of the fleet")?,
+            Some(folder) => {
+                check_output_from(Path::new("."), &folder.join("fleet.toml"))?;
+                std::path::absolute(folder).context("cannot use the folder of the fleet")?
+            }
             None => Environment::read()
                 .state
                 .context("neither HOME nor XDG_STATE_HOME is set; name the folder with --dir")?

@@ -156,17 +156,35 @@ fn long_chains_of_members_do_no_harm() {
 }
 
 #[test]
-fn eval_writes_through_no_link() {
+fn commands_without_a_repository_write_through_no_link_of_one() {
     let repo = project();
-    fs::write(repo.beside("outside"), "precious").unwrap();
-    repo.symlink(repo.beside("outside"), "features.jsonl");
-    let called = call(&repo, &["eval", "--from-history", "--features", "features.jsonl"]).expect(2);
-    assert!(
-        called.stderr.contains("cannot write features.jsonl"),
-        "{}",
-        called.stderr
-    );
-    assert_eq!(fs::read(repo.beside("outside")).unwrap(), b"precious");
+    let outside = repo.beside("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("file"), "precious").unwrap();
+    repo.symlink(outside.join("file"), "features.jsonl");
+    repo.symlink(&outside, "reports");
+    repo.symlink(repo.path(".git"), "pages");
+    for args in [
+        &["eval", "--from-history", "--features", "features.jsonl"][..],
+        &["eval", "--from-history", "--features", "reports/features.jsonl"],
+        &["man", "reports"],
+        &["man", "reports/new/folder"],
+        &["man", "pages"],
+        &["serve", "--http", "nowhere", "--token-file", "reports/token"],
+        &["fleet", "add", ".", "--dir", "reports"],
+    ] {
+        let called = call(&repo, args).expect(2);
+        assert!(called.stderr.contains("symbolic link"), "{args:?}: {}", called.stderr);
+    }
+    assert_eq!(fs::read(outside.join("file")).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    assert!(!repo.path(".git/codescout.1").exists());
+
+    fs::create_dir(repo.path("own")).unwrap();
+    repo.symlink(outside.join("file"), "own/codescout.1");
+    call(&repo, &["man", "own"]).expect(0);
+    assert_eq!(fs::read(outside.join("file")).unwrap(), b"precious");
+    assert!(!repo.path("own/codescout.1").is_symlink());
 }
 
 #[test]
