@@ -16,7 +16,7 @@ use super::patch::{Version, patch};
 use super::splice::spliced;
 
 /// Minimum length of an abbreviated blob id.
-const MIN_DIGITS: usize = 12;
+pub(crate) const MIN_BLOB_DIGITS: usize = 12;
 /// Maximum size of a diff in an error.
 const MAX_DIFF_BYTES: usize = 4_000;
 
@@ -293,10 +293,10 @@ pub(crate) fn is_expected(blob: BlobId, expect: &str) -> Result<bool> {
 /// Returns the digits of an expected blob id in lower case. Fails if they are too few, or not those of an id.
 fn digits(expect: &str) -> Result<String> {
     let expect = expect.trim().to_ascii_lowercase();
-    if expect.len() < MIN_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if expect.len() < MIN_BLOB_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(OpError::new(
             format!("{expect:?} is not a blob id"),
-            format!("pass the whole id, or at least {MIN_DIGITS} digits of it"),
+            format!("pass the whole id, or at least {MIN_BLOB_DIGITS} digits of it"),
         ));
     }
     Ok(expect)

@@ -16,7 +16,9 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use file::{Batch, Edited, OpenFile, Opening, check_errors, is_expected, parts_of, stored_as};
+pub(crate) use file::{
+    Batch, Edited, MIN_BLOB_DIGITS, OpenFile, Opening, check_errors, is_expected, parts_of, stored_as,
+};
 pub(crate) use locate::{FileText, Part};
 pub(crate) use operation::{Operation, Verb};
 pub(crate) use splice::{Splice, spliced};

@@ -39,15 +39,14 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// Adds notes about the call, in the text after the line with the revision.
+    /// Adds notes about the call, in the text before everything else.
     pub(super) fn with_notes(mut self, notes: &[String]) -> Self {
         if notes.is_empty() {
             return self;
         }
         let mut note = MarkedText::default();
         note.line(&format!("note: {}", notes.join("; ")));
-        let head = self.text.find('\n').filter(|_| self.text.starts_with("repo "));
-        self.text.insert_str(head.map_or(0, |newline| newline + 1), &note.0);
+        self.text.insert_str(0, &note.0);
         if let Some(structured) = &mut self.structured
             && let Value::Array(noted) = structured.entry("notes").or_insert_with(|| Vec::<Value>::new().into())
         {
@@ -178,8 +177,12 @@ impl ReplyBuilder {
             structured.insert("results".to_owned(), Value::Array(results));
             structured
         });
+        let mut text = head_text(provenance, next_cursor.as_deref()) + &self.text.0;
+        if text.is_empty() {
+            text.push_str("nothing found\n");
+        }
         Reply {
-            text: head_text(provenance, next_cursor.as_deref(), self.began) + &self.text.0,
+            text,
             structured,
             is_complete: is_complete(provenance),
         }
@@ -349,7 +352,7 @@ pub(super) fn single<'p>(
         structured
     });
     Reply {
-        text: head_text(provenance, None, call.ctx.began) + text,
+        text: head_text(provenance, None) + text,
         structured,
         is_complete: is_complete(provenance),
     }
@@ -375,41 +378,20 @@ fn took_ms(began: Instant) -> f64 {
     (began.elapsed().as_secs_f64() * 1e5).round() / 1e2
 }
 
-/// Returns the lines above the results: one with the provenance, one for each note and each reason why the answer is
-/// incomplete, and one with the cursor.
-fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>, began: Instant) -> String {
+/// Returns the lines above the results: the revision, unless it is the files on disk; each reason why the answer is
+/// incomplete; each note; and the cursor. A model cannot use the rest of the provenance.
+fn head_text(provenance: Option<&ProvenanceOut>, next_cursor: Option<&str>) -> String {
     let Some(provenance) = provenance else {
         return String::new();
     };
-    let short = |id: Option<&str>| id.map_or("none".to_owned(), |id| id.chars().take(SHORT_ID).collect());
-    let mut head = format!(
-        "repo {} | ref {} | commit {} | tree {}",
-        provenance.repo(),
-        provenance.reference(),
-        short(provenance.commit()),
-        short(provenance.tree()),
-    );
-    if let Some(n_dirty) = provenance.dirty_files() {
-        head.push_str(&format!(" | {n_dirty} uncommitted"));
-    }
-    if let Some((files, indexed, skipped)) = provenance.coverage() {
-        head.push_str(&format!(" | {indexed}/{files} files"));
-        let skipped: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        if !skipped.is_empty() {
-            head.push_str(&format!(" ({})", skipped.join(", ")));
-        }
-    }
-    let complete = if provenance.incomplete_because().is_empty() {
-        "complete"
-    } else {
-        "INCOMPLETE"
-    };
     let mut text = MarkedText::default();
-    text.line(&format!(
-        "{head} | profile {} | {complete} | {} ms",
-        short(Some(provenance.profile())),
-        took_ms(began)
-    ));
+    let reference = provenance.reference();
+    if reference != "WORKTREE" {
+        let commit = provenance
+            .commit()
+            .map(|id| format!(" | commit {}", start_of(id, SHORT_ID)));
+        text.line(&format!("ref {reference}{}", commit.unwrap_or_default()));
+    }
     for why in provenance.incomplete_because() {
         text.line(&format!("incomplete: {why}"));
     }

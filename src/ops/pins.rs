@@ -67,6 +67,9 @@ impl Op for Pins {
         if self.dry_run {
             page.notes.push("nothing was changed; current pins:".to_owned());
         }
+        if pins.is_empty() {
+            page.notes.push("nothing is pinned".to_owned());
+        }
         Ok(page)
     }
 }

@@ -235,16 +235,6 @@ impl ProvenanceOut {
         &self.reference
     }
 
-    /// Returns the id of the tree, if the revision has one.
-    pub(crate) fn tree(&self) -> Option<&str> {
-        self.tree.as_deref()
-    }
-
-    /// Returns the id of the embedding profile.
-    pub(crate) fn profile(&self) -> &str {
-        &self.profile
-    }
-
     /// Reports files that are not indexed yet under that reason. A view that contains only a list of files counts them
     /// as missing.
     pub(crate) fn still_building(&mut self) {

@@ -11,8 +11,9 @@ use super::op::{Op, Page, PageOf, Paging, Row};
 use super::paths::{inside, inside_here};
 use super::question::{About, Question};
 use super::sink::{Recorded, Sink, Style};
+use crate::edit::MIN_BLOB_DIGITS;
 use crate::extract::{self, is_text};
-use crate::model::{Hint, quoted};
+use crate::model::{Hint, quoted, start_of};
 use crate::query::{PartQuery, ReadOutcome, ReadTarget, parse_lines, paths_in_target, read, read_target};
 use crate::session::{Build, OpError, Result};
 
@@ -152,7 +153,7 @@ impl Op for Read {
         if !is_command {
             page.head = Recorded::of(|out| {
                 out.span(Style::Path, &facts.path);
-                out.line(&format!(" blob {}", facts.blob));
+                out.line(&format!(" blob {}", start_of(&facts.blob, MIN_BLOB_DIGITS)));
             });
         }
         if let ([PartQuery::Symbol(_) | PartQuery::Definition(_)], [part]) = (queries.as_slice(), page.rows.as_slice())

@@ -130,10 +130,7 @@ impl Op for Status {
             facts.count_shared(workspace, question.view())?;
         }
         let text = Recorded::of(|out| {
-            // Answers over MCP always begin with this information.
-            if ask.common.characters.is_none() {
-                render_revision(&provenance, out);
-            }
+            render_revision(&provenance, out);
             facts.render(out);
         });
         Ok(Page::single(provenance, facts, text))

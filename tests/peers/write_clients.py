@@ -24,7 +24,7 @@ LAST_WORDS = "All done."
 
 def blob(answer):
     """Returns the blob id that an answer gives for the edited file."""
-    found = re.search(r"shapes\.py blob ([0-9a-f]{40})", answer)
+    found = re.search(r"shapes\.py blob ([0-9a-f]{12,40})", answer)
     return found.group(1) if found else "0" * 40
 
 

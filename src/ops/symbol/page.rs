@@ -5,8 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::mentions::{ReferenceOut, ReferencesOut};
+use crate::edit::MIN_BLOB_DIGITS;
 use crate::extract;
 use crate::model::count::count;
+use crate::model::start_of;
 use crate::ops::ask::Ask;
 use crate::ops::graph::{RelationsOut, relations};
 use crate::ops::grouped::Grouped;
@@ -309,7 +311,7 @@ impl DefinitionOut {
             out.span(Style::Fact, &format!(" id={}", self.id));
         }
         if self.body.is_some() && !self.is_command {
-            out.span(Style::Fact, &format!(" blob={}", self.blob));
+            out.span(Style::Fact, &format!(" blob={}", start_of(&self.blob, MIN_BLOB_DIGITS)));
         }
         out.end();
         if let Some(body) = &self.body {

@@ -18,7 +18,7 @@ The tools of the MCP server codescout (or the command `codescout`, same names) k
 - What is in the repository, a folder or a file: `outline`. Exact lines of a file: `read` with `path:10-40`.
 - How did it come to be: `history` of a name, path or lines; `blame` by definition, line or owner; `diff` of two revisions by definition.
 - Each takes `ref`: a commit, branch or tag. Without it files count as they are on disk, uncommitted edits included.
-- Look at `complete`: when it is false, `incomplete_because` says what is missing, and not found does not mean not there.
+- `incomplete:` or `incomplete_because` says what is missing from an answer: not found then does not mean not there.
 ";
 
 /// Adds the block for a client. If the text is empty, it begins with `preamble`.

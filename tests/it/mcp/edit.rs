@@ -151,12 +151,16 @@ fn files_are_read_and_edited_with_their_blob_ids() {
     let read = client.call("read", json!({"target": "src/lexer.rs"}));
     let blob = read.facts["blob"].as_str().unwrap().to_owned();
     assert!(
-        read.text.contains(&format!("src/lexer.rs blob {blob}\n")),
+        read.text.contains(&format!("src/lexer.rs blob {}\n", &blob[..12])),
         "{}",
         read.text
     );
     let symbol = client.call_complete("symbol", json!({"name": "lex", "include": ["body"]}));
-    assert!(symbol.text.contains(&format!(" blob={blob}\n")), "{}", symbol.text);
+    assert!(
+        symbol.text.contains(&format!(" blob={}\n", &blob[..12])),
+        "{}",
+        symbol.text
+    );
     let edits = |expect: Option<&str>| {
         let mut edits = json!([
             {"op": "replace_body", "target": "src/lexer.rs#lex", "text": "vec![text.to_owned()]"},
