@@ -99,6 +99,7 @@ fn install(global: &Global, client: &Client, args: &InstallArgs, output: &mut Ou
     let places = places(global, request.scope)?;
     request.instructions = args.instructions;
     request.skill = args.with.contains(&ExtraArg::Skill);
+    request.subagent = args.with.contains(&ExtraArg::Subagent);
     request.hooks = args.with.contains(&ExtraArg::Hooks);
     request.force = args.force;
     request.program = program(request.scope, &places)?;
@@ -469,6 +470,7 @@ impl From<&Change> for FileOut {
                 Part::Server => "server",
                 Part::Instructions => "instructions",
                 Part::Skill => "skill",
+                Part::Subagent => "subagent",
                 Part::Hooks => "hooks",
             },
             act: match change.act() {

@@ -1381,7 +1381,7 @@ fn a_skill_and_hooks_come_and_go_without_a_trace() {
     let before = user.everything();
     for client in ["claude-code", "codex", "cursor", "gemini", "opencode", "copilot-cli"] {
         for scope in ["user", "project"] {
-            user.install(&[client, "--with", "hooks,skill", "--scope", scope]);
+            user.install(&[client, "--with", "hooks,skill,subagent", "--scope", scope]);
             assert_ne!(user.everything(), before);
             user.uninstall(&[client, "--scope", scope]);
             assert_eq!(user.everything(), before, "{client}, {scope}");
@@ -1445,12 +1445,11 @@ fn hooks_of_others_stay_and_those_of_another_machine_can_be_taken_out() {
 #[test]
 fn what_a_client_cannot_do_is_said() {
     let user = User::new();
-    let answer = user.install(&["vscode", "--with", "skill,hooks"]);
+    let answer = user.install(&["vscode", "--with", "skill,subagent,hooks"]);
     let next = answer["next"].to_string();
-    assert!(
-        next.contains("no skills of VS Code") && next.contains("no hooks of VS Code"),
-        "{next}"
-    );
+    for what in ["skills", "sub-agents", "hooks"] {
+        assert!(next.contains(&format!("no {what} of VS Code")), "{next}");
+    }
     assert_eq!(answer["files"][1]["part"], "instructions");
 
     user.write(".claude/skills/codescout/SKILL.md", "mine\n");

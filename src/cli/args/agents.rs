@@ -105,10 +105,10 @@ pub(crate) struct InstallArgs {
     /// Also add instructions for agents on when to use which tool
     #[arg(long)]
     pub(crate) instructions: bool,
-    /// Also add a skill, or hooks that add a line to each session and notes to the agent's searches
+    /// Also add a skill, a sub-agent, or hooks that add a line to each session and notes to the agent's searches
     #[arg(long, value_enum, value_name = "EXTRA,…", value_delimiter = ',')]
     pub(crate) with: Vec<ExtraArg>,
-    /// Replace a skill or plugin that was changed, and a project's entry that you have not installed
+    /// Replace a skill, sub-agent or plugin that was changed, and a project's entry that you have not installed
     #[arg(long)]
     pub(crate) force: bool,
     /// Name of the server in the configuration
@@ -119,6 +119,7 @@ pub(crate) struct InstallArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExtraArg {
     Skill,
+    Subagent,
     Hooks,
 }
 

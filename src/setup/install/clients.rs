@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::entry::{Entry, HttpShape, Server, Shape, StdioShape, Token};
-use super::extras::{HookForm, Hooks, Skills};
+use super::extras::{HookForm, Hooks, OwnFile};
 use super::json_text::nested;
 use super::places::{Base, Places, Scope};
 use super::yaml_map;
@@ -31,8 +31,10 @@ pub(crate) struct Client {
     pub(super) project: &'static [&'static str],
     /// Its instruction files.
     pub(super) instructions: Instructions,
-    /// Its folders for skills, if it has any.
-    pub(super) skills: Option<Skills>,
+    /// Its file for the skill, if it has skills.
+    skill: Option<OwnFile>,
+    /// Its file for the sub-agent, if it has sub-agents.
+    subagent: Option<OwnFile>,
     /// Its hooks that can add to the agent's context, if it has any.
     pub(super) hooks: Option<Hooks>,
     /// Arguments after `serve` in a project's entry.
@@ -74,10 +76,10 @@ pub(super) struct Instructions {
 const PLAIN: &str = "";
 const HEADER_OF_ENV: Token = Token::Header("Bearer ${env:VARIABLE}");
 
-/// The folders for skills that several clients share.
-const SHARED_SKILLS: Option<Skills> = Some(Skills {
-    user: (Base::Home, ".agents/skills"),
-    project: Some(".agents/skills"),
+/// The skill that several clients share.
+const SHARED_SKILL: Option<OwnFile> = Some(OwnFile {
+    user: (Base::Home, ".agents/skills/codescout/SKILL.md"),
+    project: Some(".agents/skills/codescout/SKILL.md"),
 });
 
 const fn http(url: &'static str, kind: Option<&'static str>, token: Token) -> Option<HttpShape> {
@@ -106,7 +108,8 @@ const JSON_CLIENT: Client = Client {
         project: None,
         preamble: PLAIN,
     },
-    skills: None,
+    skill: None,
+    subagent: None,
     hooks: None,
     project_args: &[],
     starts_anywhere: false,
@@ -136,9 +139,13 @@ static CLIENTS: [Client; 17] = [
             project: Some("CLAUDE.md"),
             preamble: PLAIN,
         },
-        skills: Some(Skills {
-            user: (Base::Claude, "skills"),
-            project: Some(".claude/skills"),
+        skill: Some(OwnFile {
+            user: (Base::Claude, "skills/codescout/SKILL.md"),
+            project: Some(".claude/skills/codescout/SKILL.md"),
+        }),
+        subagent: Some(OwnFile {
+            user: (Base::Claude, "agents/codescout.md"),
+            project: Some(".claude/agents/codescout.md"),
         }),
         hooks: Some(Hooks {
             user: (Base::Claude, "settings.json"),
@@ -170,7 +177,7 @@ static CLIENTS: [Client; 17] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: SHARED_SKILLS,
+        skill: SHARED_SKILL,
         hooks: Some(Hooks {
             user: (Base::Codex, "hooks.json"),
             project: ".codex/hooks.json",
@@ -199,9 +206,13 @@ static CLIENTS: [Client; 17] = [
             project: Some(".cursor/rules/codescout.mdc"),
             preamble: "---\ndescription: When to use which tool of codescout\nalwaysApply: true\n---\n",
         },
-        skills: Some(Skills {
-            user: (Base::Home, ".cursor/skills"),
-            project: Some(".cursor/skills"),
+        skill: Some(OwnFile {
+            user: (Base::Home, ".cursor/skills/codescout/SKILL.md"),
+            project: Some(".cursor/skills/codescout/SKILL.md"),
+        }),
+        subagent: Some(OwnFile {
+            user: (Base::Home, ".cursor/agents/codescout.md"),
+            project: Some(".cursor/agents/codescout.md"),
         }),
         hooks: Some(Hooks {
             user: (Base::Home, ".cursor/hooks.json"),
@@ -256,7 +267,11 @@ static CLIENTS: [Client; 17] = [
             project: Some("GEMINI.md"),
             preamble: PLAIN,
         },
-        skills: SHARED_SKILLS,
+        skill: SHARED_SKILL,
+        subagent: Some(OwnFile {
+            user: (Base::Home, ".gemini/agents/codescout.md"),
+            project: Some(".gemini/agents/codescout.md"),
+        }),
         hooks: Some(Hooks {
             user: (Base::Home, ".gemini/settings.json"),
             project: ".gemini/settings.json",
@@ -309,7 +324,11 @@ static CLIENTS: [Client; 17] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: SHARED_SKILLS,
+        skill: SHARED_SKILL,
+        subagent: Some(OwnFile {
+            user: (Base::Config, "opencode/agents/codescout.md"),
+            project: Some(".opencode/agents/codescout.md"),
+        }),
         hooks: Some(Hooks {
             user: (Base::Config, "opencode/plugins/codescout.js"),
             project: ".opencode/plugins/codescout.js",
@@ -357,7 +376,7 @@ static CLIENTS: [Client; 17] = [
             project: None,
             preamble: PLAIN,
         },
-        skills: SHARED_SKILLS,
+        skill: SHARED_SKILL,
         starts_anywhere: true,
         traces: &[(Base::VsCodeUser, "globalStorage/saoudrizwan.claude-dev")],
         next: "no restart needed; Cline does not pass the open project, so agents must name the repository in `repo`",
@@ -382,9 +401,9 @@ static CLIENTS: [Client; 17] = [
             project: Some(".continue/rules/codescout.md"),
             preamble: "---\nname: codescout\nalwaysApply: true\n---\n",
         },
-        skills: Some(Skills {
-            user: (Base::Home, ".continue/skills"),
-            project: Some(".continue/skills"),
+        skill: Some(OwnFile {
+            user: (Base::Home, ".continue/skills/codescout/SKILL.md"),
+            project: Some(".continue/skills/codescout/SKILL.md"),
         }),
         programs: &["cn"],
         traces: &[(Base::Home, ".continue")],
@@ -409,7 +428,7 @@ static CLIENTS: [Client; 17] = [
             project: Some(".roo/rules/codescout.md"),
             preamble: PLAIN,
         },
-        skills: SHARED_SKILLS,
+        skill: SHARED_SKILL,
         traces: &[(Base::VsCodeUser, "globalStorage/rooveterinaryinc.roo-cline")],
         next: "no restart needed: Roo Code reloads its settings",
         ..JSON_CLIENT
@@ -469,7 +488,11 @@ static CLIENTS: [Client; 17] = [
             project: Some("AGENTS.md"),
             preamble: PLAIN,
         },
-        skills: SHARED_SKILLS,
+        skill: SHARED_SKILL,
+        subagent: Some(OwnFile {
+            user: (Base::Copilot, "agents/codescout.agent.md"),
+            project: Some(".github/agents/codescout.agent.md"),
+        }),
         programs: &["copilot"],
         traces: &[(Base::Copilot, "")],
         next: "restart Copilot CLI; it uses the servers of a project only if you trust the folder",
@@ -488,8 +511,8 @@ static CLIENTS: [Client; 17] = [
             }),
         },
         user: &[(Base::OpenClaw, "openclaw.json")],
-        skills: Some(Skills {
-            user: (Base::OpenClaw, "skills"),
+        skill: Some(OwnFile {
+            user: (Base::OpenClaw, "skills/codescout/SKILL.md"),
             project: None,
         }),
         // Its gateway is a service, which starts servers.
@@ -519,8 +542,8 @@ static CLIENTS: [Client; 17] = [
             project: None,
             preamble: PLAIN,
         },
-        skills: Some(Skills {
-            user: (Base::Goose, "skills"),
+        skill: Some(OwnFile {
+            user: (Base::Goose, "skills/codescout/SKILL.md"),
             project: None,
         }),
         // There is another program `goose`, which migrates databases.
@@ -579,8 +602,14 @@ impl Client {
 
     /// Returns the path of the client's skill.
     pub(super) fn skill_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
-        let skills = self.skills?;
-        Some(scoped(scope, places, &skills.user, skills.project)?.join("codescout/SKILL.md"))
+        let skill = self.skill?;
+        scoped(scope, places, &skill.user, skill.project)
+    }
+
+    /// Returns the path of the client's sub-agent.
+    pub(super) fn subagent_file(&self, scope: Scope, places: &Places) -> Option<PathBuf> {
+        let subagent = self.subagent?;
+        scoped(scope, places, &subagent.user, subagent.project)
     }
 
     /// Returns the path of the file with the client's hooks.

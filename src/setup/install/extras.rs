@@ -1,4 +1,4 @@
-//! What can be installed beside the server: a skill, and hooks that add notes to the agent's context.
+//! What can be installed beside the server: a skill, a sub-agent, and hooks that add notes to the agent's context.
 
 use serde_json::{Value, json};
 
@@ -9,6 +9,8 @@ use super::{Edited, TextError};
 
 /// The text of a skill. `CLIENTS` stands for the clients that use it.
 const SKILL: &str = include_str!("skill.md");
+/// The text of a sub-agent.
+const SUBAGENT: &str = include_str!("subagent.md");
 /// OpenCode's hooks. `PROGRAM` stands for the program.
 const OPENCODE_PLUGIN: &str = include_str!("opencode.js");
 /// Follows the comment mark in every file that codescout writes whole.
@@ -18,9 +20,9 @@ const COMMAND: &str = " hooks agent ";
 /// The end of a hook's command in a POSIX shell.
 const NEVER_FAILS: &str = " 2>/dev/null || true";
 
-/// The folders in which a client looks for skills: the user's, and a project's relative to the root of the worktree.
+/// A file that codescout writes whole: the user's, and a project's relative to the root of the worktree.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Skills {
+pub(super) struct OwnFile {
     pub(super) user: Place,
     pub(super) project: Option<&'static str>,
 }
@@ -148,8 +150,8 @@ pub(super) fn users_of_skill(text: &str) -> Vec<&str> {
     if is_as_written { clients } else { Vec::new() }
 }
 
-/// Removes a client from those that use a skill; an empty text if there is no other. Returns `None` if the file is not as
-/// codescout writes it for this client.
+/// Removes a client from those that use a skill; an empty text if there is no other. Returns `None` if the file is not
+/// as codescout writes it for this client.
 pub(super) fn take_skill(text: &str, client: &str) -> Option<String> {
     let mut clients = users_of_skill(text);
     let n_clients = clients.len();
@@ -158,6 +160,15 @@ pub(super) fn take_skill(text: &str, client: &str) -> Option<String> {
         n if n == n_clients => None,
         0 => Some(String::new()),
         _ => Some(skill(&clients)),
+    }
+}
+
+/// Returns the text of a client's sub-agent.
+pub(super) fn subagent(client: &str) -> String {
+    match client {
+        // Else it would also be offered in place of the main agent.
+        "opencode" => SUBAGENT.replacen("---\n", "---\nmode: subagent\n", 1),
+        _ => SUBAGENT.to_owned(),
     }
 }
 
@@ -194,7 +205,7 @@ mod tests {
 
     #[test]
     fn whole_files_carry_the_mark_and_others_are_refused() {
-        for text in [skill(&["codex"]), plugin("/x \"y\"")] {
+        for text in [skill(&["codex"]), subagent("opencode"), plugin("/x \"y\"")] {
             assert!(text.contains(MARK));
             assert!(put_whole(&text, "new").is_ok());
             assert_eq!(take_whole(&text, &text), Some(String::new()));

@@ -1,5 +1,5 @@
-//! Adds codescout to the MCP configuration of coding agents, with instructions, a skill and hooks (`extras`), and
-//! removes it again.
+//! Adds codescout to the MCP configuration of coding agents, with instructions, a skill, a sub-agent and hooks
+//! (`extras`), and removes it again.
 //!
 //! [`clients`] is the table of supported clients. A [`Plan`] lists the changes of files without making them;
 //! [`Plan::apply`] makes them. Files are edited in place (`json_text`, `toml_text`, `yaml_map`, `block`), so that

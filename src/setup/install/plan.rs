@@ -74,9 +74,11 @@ pub(crate) struct Request {
     pub(crate) instructions: bool,
     /// True to also add the skill; for a client without skills, the block.
     pub(crate) skill: bool,
+    /// True to also add the sub-agent.
+    pub(crate) subagent: bool,
     /// True to also add hooks.
     pub(crate) hooks: bool,
-    /// True to replace a skill or plugin that the user has changed, and a project's entry that somebody else wrote.
+    /// True to replace a skill, sub-agent or plugin that the user has changed, and a project's entry that somebody else wrote.
     pub(crate) force: bool,
     /// The program that hooks run.
     pub(crate) program: String,
@@ -91,6 +93,8 @@ pub(crate) enum Part {
     Instructions,
     /// The skill.
     Skill,
+    /// The sub-agent.
+    Subagent,
     /// The file with hooks.
     Hooks,
 }
@@ -230,6 +234,17 @@ impl Plan {
             )),
             None => {}
         }
+        match client.subagent_file(request.scope, places) {
+            Some(path) if request.subagent => {
+                let tag = format!("subagent:{}", client.id);
+                desk.put_own(Part::Subagent, path, &tag, &extras::subagent(client.id))?;
+            }
+            None if request.subagent => next.push(format!(
+                "no sub-agents of {} are known, so none was added",
+                client.title
+            )),
+            _ => {}
+        }
         if request.hooks {
             match (client.hooks, client.hooks_file(request.scope, places)) {
                 (Some(hooks), Some(path)) => {
@@ -247,7 +262,7 @@ impl Plan {
     }
 
     /// Plans to remove the server from the configuration of `client`, and with its last server the block of
-    /// instructions, the skill and the hooks.
+    /// instructions, the skill, the sub-agent and the hooks.
     pub(crate) fn uninstall(client: &Client, request: &Request, places: &Places) -> Result<Self, InstallError> {
         let files = client.files(request.scope, &request.name, places);
         if files.is_empty() {
@@ -560,7 +575,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Removes the block of instructions, the skill and the hooks.
+    /// Removes the block of instructions, the skill, the sub-agent and the hooks.
     fn take_extras(&mut self, client: &Client) -> Result<(), InstallError> {
         let scope = self.request.scope;
         if let Some(path) = client.instructions_file(scope, self.places) {
@@ -578,6 +593,16 @@ impl<'a> Desk<'a> {
         if let Some(path) = client.skill_file(scope, self.places) {
             let take = |text: &str, _| Ok(extras::take_skill(text, client.id));
             self.take(Part::Skill, path, &format!("skill:{}", client.id), take, str::is_empty)?;
+        }
+        if let Some(path) = client.subagent_file(scope, self.places) {
+            let take = |text: &str, _| Ok(take_whole(text, &extras::subagent(client.id)));
+            self.take(
+                Part::Subagent,
+                path,
+                &format!("subagent:{}", client.id),
+                take,
+                str::is_empty,
+            )?;
         }
         if let (Some(hooks), Some(path)) = (client.hooks, client.hooks_file(scope, self.places)) {
             let program = &self.request.program;
@@ -639,8 +664,8 @@ impl<'a> Desk<'a> {
         };
         found.writable()?;
         let Some(mut kept) = kept else {
-            // A skill or plugin that somebody else committed.
-            let is_whole = after.is_empty() && matches!(part, Part::Skill | Part::Hooks);
+            // A skill, sub-agent or plugin that somebody else committed.
+            let is_whole = after.is_empty() && matches!(part, Part::Skill | Part::Subagent | Part::Hooks);
             return Ok(self.change(part, path, found, (!is_whole).then_some(after), None));
         };
         if is_last {
