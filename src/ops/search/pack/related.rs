@@ -164,7 +164,7 @@ pub(super) fn related(
         all.extend(members);
     }
     // Production code first, the code nearest to the definition before other code.
-    all.sort_by_key(|one| {
+    all.sort_by_cached_key(|one| {
         let is_far = one.at.0 != of.file;
         let is_caller = matches!(one.relation, Relation::Caller | Relation::Overriding);
         let is_in_tests = is_caller && is_test_path(&path(one.at.0));
