@@ -295,3 +295,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_expression_keeps_at_most_four_steps() {
+    let steps = [Step::Call; 4].into_iter();
+    let four = steps.fold(Steps::default(), |steps, step| steps.then(step).unwrap());
+    assert_eq!(four.iter().count(), 4);
+    assert_eq!((four.then(Step::Element), four.after(Step::Element)), (None, None));
+}

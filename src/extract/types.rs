@@ -379,7 +379,7 @@ impl Steps {
     /// Returns the steps with `step` at the end, or `None` if there are too many.
     pub fn then(self, step: Step) -> Option<Self> {
         let n = self.iter().count();
-        (n < 4).then_some(Self(self.0 | (step as u8) << (2 * n)))
+        (n < 4).then(|| Self(self.0 | (step as u8) << (2 * n)))
     }
 
     /// Returns the steps in order.
