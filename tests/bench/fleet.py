@@ -24,6 +24,8 @@ import time
 import urllib.error
 import urllib.request
 
+from stdio import Server, cpu
+
 program, qdrant, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).absolute()
 port = os.environ.get("FLEET_PORT", "16333")
 KEY = "fleet-bench-key"
@@ -35,11 +37,6 @@ SENTENCES = [
     "cancel a running job when the client disconnects", "render a template with inherited blocks",
     "validate the configuration at startup", "escape html in output", "compute a checksum of a file",
 ]
-
-
-def cpu(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid, field="VmRSS"):
@@ -87,36 +84,8 @@ class Qdrant:
         self.process.wait()
 
 
-class Mcp:
-    """A gateway over standard input and output."""
-
-    def __init__(self, fleet, *args):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen([program, "serve", f"--fleet={fleet}", *args], env=ENV, text=True, **pipes)
-        self.n = 0
-        client = {"name": "bench", "version": "1"}
-        self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def send(self, message):
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, method, params):
-        self.n += 1
-        self.send({"jsonrpc": "2.0", "id": self.n, "method": method, "params": params})
-        while line := self.process.stdout.readline():
-            message = json.loads(line)
-            if message.get("id") == self.n:
-                return message
-        raise EOFError("the gateway ended")
-
-    def call(self, tool, **arguments):
-        return self.ask("tools/call", {"name": tool, "arguments": arguments})
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+def gateway_of(fleet, *args):
+    return Server([program, "serve", f"--fleet={fleet}", *args], env=ENV)
 
 
 def run(*args, check=True, fleet=None, **options):
@@ -196,17 +165,19 @@ def shown(server):
 def ask(server, n):
     shown(server)
     start = time.perf_counter()
-    gateway = Mcp(FLEET)
+    gateway = gateway_of(FLEET)
     gateway.call("search", query="warm up")
     print(f"first answer of a gateway after {time.perf_counter() - start:.2f} s")
     drawn = random.Random(7)
-    names = []
-    while len(names) < n // 3:
-        answer = json.dumps(gateway.call("search", query=drawn.choice(SENTENCES), limit=50))
+    # Names from answers, whose words are the next questions.
+    names, sentences = [], list(SENTENCES)
+    for _ in range(n):
+        answer = json.dumps(gateway.call("search", query=drawn.choice(sentences), limit=50))
         names = sorted(set(names) | set(re.findall(r"\b[a-z]+(?:[A-Z][a-z]+|_[a-z]+)+\b", answer)))
-        if len(names) < n // 3:
-            SENTENCES.extend(" ".join(re.findall("[A-Z]?[a-z]+", name)) for name in drawn.sample(names, min(8, len(names))))
-    questions = [drawn.choice(kind) for _ in range(n) for kind in [drawn.choice([SENTENCES, names, [f"where is {name} used" for name in names]])]]
+        sentences.extend(" ".join(re.findall("[A-Z]?[a-z]+", name)) for name in drawn.sample(names, min(8, len(names))))
+        if len(names) >= n // 3:
+            break
+    questions = [drawn.choice(kind) for _ in range(n) for kind in [drawn.choice([sentences, names, [f"where is {name} used" for name in names]])]]
     times, before = [], (cpu(gateway.process.pid), cpu(server.process.pid))
     incomplete = 0
     for question in questions:
@@ -225,7 +196,7 @@ def follow(seconds):
     home, fleet = made_fleet("follow", {f"repo{i}": ([], {"src/a.rs": source(f"start{i}")}) for i in range(5)})
     run("index", fleet=fleet)
     watch = subprocess.Popen([program, "fleet", "--dir", str(fleet), "index", "--watch"], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    gateway = Mcp(fleet)
+    gateway = gateway_of(fleet)
     gateway.call("symbol", name="start0_0")
     time.sleep(2)
     waiting, late, stop = {}, [], time.time() + seconds
@@ -295,7 +266,7 @@ def kill(server, n):
         compared("feeder", number)
     print(f"feeder killed {n} times: {len(wrong)} wrong, {labelled} answers incomplete and labelled", flush=True)
     for number in range(n):
-        gateway = Mcp(fleet)
+        gateway = gateway_of(fleet)
         gateway.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "retry"}}})
         time.sleep(drawn.uniform(0, 0.2))
         gateway.process.kill()
@@ -328,9 +299,9 @@ def isolate(n):
     run("index", fleet=fleet)
     blob = git(home / "canaryrepo", "rev-parse", "HEAD:src/canary_0.rs").strip()
     tip = git(home / "canaryrepo", "rev-parse", "HEAD").strip()
-    other = Mcp(fleet, "--group", "others")
+    other = gateway_of(fleet, "--group", "others")
     cursors = re.findall(r'"(?:next_)?cursor": ?"([^"]+)"', json.dumps(other.call("search", query="canaryword", limit=2)))
-    gateway, drawn, leaks, times = Mcp(fleet, "--group", "readers"), random.Random(11), [], {"hidden": [], "missing": []}
+    gateway, drawn, leaks, times = gateway_of(fleet, "--group", "readers"), random.Random(11), [], {"hidden": [], "missing": []}
     listed = gateway.ask("tools/list", {})["result"]["tools"]
     tools = {tool["name"]: sorted(tool["inputSchema"].get("properties", {})) for tool in listed}
     bait = [

@@ -7,7 +7,6 @@ Each program keeps its index in DIR/NAME-CLONE (default: a temporary folder) and
 best counts. The questions are made from the tracked files, by a fixed seed.
 """
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -15,6 +14,8 @@ import re
 import subprocess
 import tempfile
 import time
+
+from stdio import Server
 
 SOURCE = re.compile(r"\.(rs|go|py|rb|java|cs|ts|js|c|h|php|kt)$")
 DEFINED = re.compile(r"\b(?:def|fn|func|function|class|struct|void|public)\s+([A-Za-z_]\w{4,})")
@@ -61,35 +62,17 @@ def questions(clone):
     return made
 
 
-class Server:
-    def __init__(self, program, clone, sidecar):
-        env = dict(os.environ, CODESCOUT_SIDECAR=str(sidecar))
-        subprocess.run([program, "index", "-q"], cwd=clone, env=env, check=True, stderr=subprocess.DEVNULL)
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen([program, "serve"], cwd=clone, env=env, text=True, **pipes)
-        self.n = 0
-        client = {"name": "bench", "version": "1"}
-        self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+def started(program, clone, sidecar):
+    env = dict(os.environ, CODESCOUT_SIDECAR=str(sidecar))
+    subprocess.run([program, "index", "-q"], cwd=clone, env=env, check=True, stderr=subprocess.DEVNULL)
+    return Server([program, "serve"], cwd=clone, env=env)
 
-    def send(self, message):
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
 
-    def ask(self, method, params):
-        self.n += 1
-        self.send({"jsonrpc": "2.0", "id": self.n, "method": method, "params": params})
-        while json.loads(self.process.stdout.readline()).get("id") != self.n:
-            pass
-
-    def search(self, query):
-        start = time.perf_counter()
-        self.ask("tools/call", {"name": "search", "arguments": {"query": query}})
-        return (time.perf_counter() - start) * 1000
-
-    def cpu(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+def search(server, query):
+    """Returns how long a search takes, in milliseconds."""
+    start = time.perf_counter()
+    server.call("search", query=query)
+    return (time.perf_counter() - start) * 1000
 
 
 def main():
@@ -100,15 +83,14 @@ def main():
     args = parser.parse_args()
     asked = questions(args.clone)
     for name, program in (item.split("=", 1) for item in args.programs):
-        server = Server(program, args.clone, pathlib.Path(args.dir) / f"{name}-{pathlib.Path(args.clone).name}")
-        server.search("warm up")
+        server = started(program, args.clone, pathlib.Path(args.dir) / f"{name}-{pathlib.Path(args.clone).name}")
+        search(server, "warm up")
         before = server.cpu()
-        best = sorted(min(times) for times in zip(*([server.search(query) for query in asked] for _ in range(3))))
+        best = sorted(min(times) for times in zip(*([search(server, query) for query in asked] for _ in range(3))))
         cpu = (server.cpu() - before) * 1000 / (3 * N)
         p50, p90, p99 = (best[int(share * N)] for share in (0.5, 0.9, 0.99))
         print(f"{name}: p50 {p50:.1f} ms, p90 {p90:.1f} ms, p99 {p99:.1f} ms, {cpu:.1f} ms CPU per question")
-        server.process.stdin.close()
-        server.process.wait()
+        server.close()
 
 
 main()
