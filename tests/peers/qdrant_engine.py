@@ -145,7 +145,8 @@ def of_collection(method, rest, collection, body):
             params = {key: collection.body.get(key) for key in ("vectors", "sparse_vectors")}
             params |= {"shard_number": collection.body.get("shard_number", 1)}
             quantization = collection.body.get("quantization_config")
-            return {"status": "green", "config": {"params": params, "quantization_config": quantization}}
+            config = {"params": params, "quantization_config": quantization}
+            return {"status": "green", "points_count": shard.count(edge.CountRequest()), "segments_count": 1, "config": config}
         case ("PUT", ["index"]):
             shard.update(update.create_field_index(body["field_name"], edge.PayloadSchemaType.Keyword))
             return DONE
@@ -187,6 +188,8 @@ def answer(method, path, body):
                 else:
                     ALIASES.pop(action["delete_alias"]["alias_name"], None)
             return True
+        case ("GET", ["collections"]):
+            return {"collections": [{"name": name} for name in COLLECTIONS]}
         case ("PUT", ["collections", name]):
             if name in COLLECTIONS:
                 raise Refused(409, f"Wrong input: Collection `{name}` already exists!")
