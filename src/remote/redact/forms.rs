@@ -173,7 +173,10 @@ all  (?i)\bset\s+password\s+(?:for\s+\S+\s*)?=\s*["']([^"'\n]{4,})["']
 all  (?i)\busername=[^,\s]+,password=([^,\s"']{4,})
 all  (?i)\.(?:getOrDefault|getProperty)\(\s*["'][\w.-]*(?:password|passwd|secret|api_?key|token)["']\s*,\s*["']([^"'\n]{4,})["']
 all  \b(?:NetworkCredential|PasswordAuthentication)\(\s*"[^"\n]*",\s*"([^"\n]{4,})"
-all  (?i)\bexpect\s+["{*][^\n]{0,40}pass[^\n]{0,40}\r?\n\s*send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
+all  (?i)\bexpect\s+(?:-\w+\s+)?["{*]?[^\n]{0,40}pass[^\n]{0,40}?\s(?:\{\s*)?(?:exp_)?send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
+any  (?i)\bSecret(?:Str|Bytes|String|Text|Value)?(?:::new|\.of|\.from\w*)?\(\s*(?:\w+\s*=\s*)?[bB]?["']([^"'\n]{4,})["']
+all  (?i)\bbuildConfigField\b[^\n]{0,40}["'][\w.-]*(?:password|passwd|secret|api_?key|token)\w*["']\s*,\s*["'](?:\\?["'])?([^"'\\\n$]{4,})
+random  (?im)\b(?:log_?in|log_?on|credentials?)\s*[:=]\s*["']?[\w.@-]{2,40}["']?\s*/\s*["']?(\S{4,}?)["']?[ \t]*\r?$
 all  (?im)^\s*bindpw\s+(\S{4,})\s*$
 any  (?i)\b\w*(?:password|passwd|pwd|secret)\w*\.equals\(\s*["']([^"'\n]{4,})["']
 all  (?i)\b(?:PWD|password)=\{([^{}"'\n]{4,})\}
@@ -196,6 +199,10 @@ all  \bopenssl\bARGS(?:-[kK]\s+|-pass(?:in|out)?\s+pass:)ARGUMENT
 all  \bxfreerdp\bARGS/p:ARGUMENT
 all  \b(?:lftp|smbclient|etcdctl)\bARGS(?:-[uU]|--user)\s+\w+[,%:]([^\s]{4,})
 all  \bsqlplus\s+\w+/([^\s@/]{4,})@
+all  \bnet\s+use\s+(?:[\w*]:?\s+)?\\\\\S+\s+([^\s/<*-]\S{3,})
+all  \brclone\s+obscure\s+ARGUMENT
+all  \brclone\s+config\b[^\n]*\s(?:pass|password|\w*secret\w*|key|token)[\s=]ARGUMENT
+all  \bansible-vault\s+encrypt_string\b(?:\s+--[\w-]+(?:[\s=]+[\w@./-]+)?)*?\s+(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\\-][^\s"']{3,}))(?:\s+--|\s*$)
 all  \bnet\s+user?\b(?:[^\n]*\s/user:\S+|\s+[a-z]\w*)\s+([^\s/<*-]\S{5,})
 all  \b(?:htpasswd\s+-\w*b\w*\s+\S+|rabbitmqctl\s+(?:add_user|change_password)|mc\s+alias\s+set\s+\S+\s+\S+)\s+\S+\s+ARGUMENT
 all  \b(?:vault\s+kv\s+put|kubectl\s+create\s+secret)\bARGS(?:--from-literal=)?\w+=ARGUMENT
@@ -212,9 +219,9 @@ all  \becho\s+(?:-n\s+)?["']?(?:[a-z]\w*:)?([^\s"'$:|]{6,})["']?\s*\|\s*(?:sudo 
 "##;
 
 /// Texts, one of which every form in [`NEAR_FORMS`] contains.
-const HINTS: &str = r"(?i-u)(?:password|passwd|pass[_-]?phrase|pwd|secret|api[ _-]?key|token|credential|securestring|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|keyspec\(|fernet\(|cipher(?:iv)?\(|hmac|cryptojs|new_from_slice\(|signedstring\(|signwith\(|openssl_|jwt\.[a-z]+\(|(?:aes\.new|crypt(?:\.[a-z]+)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
+const HINTS: &str = r"(?i-u)(?:password|passwd|pass[_-]?phrase|pwd|secret|api[ _-]?key|token|credential|securestring|expect\s+|log_?in\s*[:=]|log_?on\s*[:=]|authorization|bearer|cookie|identified|connection_?string|mnemonic|seed[ _-]?phrase|input (?:text|pass)|bindpw|[\x22'](?:jwt|hmac|aes|encryption|signing)[a-z]*[\x22']|btoa\(|base64_encode\(|b64encode\(|encodeBase64\(|keyspec\(|fernet\(|cipher(?:iv)?\(|hmac|cryptojs|new_from_slice\(|signedstring\(|signwith\(|openssl_|jwt\.[a-z]+\(|(?:aes\.new|crypt(?:\.[a-z]+)?|PDO|mysqli|totp|wallet|from_?hex(?:string)?|wifi\.begin|create_user|log_?in|log_?on|sign_?in|authenticate|connect[a-z_]*|getconnection|auth[a-z]*|search)[ \t]*\(|enable secret|snmp-server)";
 /// The names of the commands.
-const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo|gh|snmp[a-z]+|ssh-keygen|user(?:add|mod)|aws)[ \t]";
+const COMMAND_HINTS: &str = r"(?-u:\b)(?:curl|https?|mysql[a-z]*|mariadb[a-z-]*|mongo[a-z]*|twine|psexec|sshpass|7z|(?:un)?zip|sqlcmd|bcp|mosquitto_[a-z]+|ldap[a-z]+|openssl|xfreerdp|lftp|smbclient|etcdctl|sqlplus|net|rclone|ansible-vault|htpasswd|rabbitmqctl|mc|vault|kubectl|put-parameter|docker|podman|helm|oras|skopeo|buildah|oc|az|redis-cli|echo|gh|snmp[a-z]+|ssh-keygen|user(?:add|mod)|aws)[ \t]";
 /// Limit on the text before and behind such a word.
 const NEAR_BYTES: usize = 300;
 /// A JSON Web Key.

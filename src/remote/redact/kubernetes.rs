@@ -1,13 +1,16 @@
-//! Finds the data of Kubernetes secrets, in YAML and JSON.
+//! Finds the data of Kubernetes secrets, in YAML and JSON. A part of a file may lack the kind; no other kind has
+//! `stringData`.
 
 use std::ops::Range;
 
-/// Returns the data of each document of the kind `Secret`. O(n) for n bytes.
+const STRING_DATA: &str = "stringData";
+
+/// Returns the data of each document of the kind `Secret`, and all `stringData`. O(n) for n bytes.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let kind = form!(r#"["']?\bkind["']?\s*:\s*(?:!!str\s+)?["']?Secret(?:List)?["']?\s*(?:[,}#\n]|\z)"#);
     let key = form!(r#"["']?\b(?:stringData|data)["']?[ \t]*:(?:[ \t]*&\w+)?(?:\s*\{|[ \t]*)"#);
     let mut found = Vec::new();
-    if !kind.is_match(text) {
+    if !kind.is_match(text) && !text.contains(STRING_DATA) {
         return found;
     }
     let mut start = 0;
@@ -17,10 +20,11 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         .chain([text.len()])
     {
         let document = &text[start..end];
-        if kind.is_match(document) {
+        let is_secret = kind.is_match(document);
+        if is_secret || document.contains(STRING_DATA) {
             let mut read = 0;
             for key in key.find_iter(document) {
-                if key.start() < read {
+                if key.start() < read || !is_secret && !key.as_str().contains(STRING_DATA) {
                     continue;
                 }
                 // A template such as `{{- if a }}` is no value.

@@ -359,6 +359,7 @@ const WRITTEN: &[(&str, &str)] = &[
     ("kind: Secret\ndata:\n{{- if a }}\n  dbkey: zebracrossing\n", "zebra"),
     ("kind: Secret\nstringData: &x {dbkey: zebracrossing}\n", "zebra"),
     (r#"{"kind": "Secret", "stringData": {"a": "x}zebracrossing"}}"#, "zebra"),
+    ("metadata:\n  name: a\nstringData:\n  dbkey: zebracrossing\n", "zebra"),
     (
         "mnemonic: legal, zebra, thank, year, wave, sausage, worth, useful, legal, winner, thank, year",
         "zebra",
@@ -461,6 +462,26 @@ const WRITTEN: &[(&str, &str)] = &[
     ("user.check_password(\"zebra\")", "zebra"),
     ("bcrypt.hashpw(b\"zebra\", salt)", "zebra"),
     ("page.fill('input[name=\"password\"]', 'zebra')", "zebra"),
+    ("connect(SecretStr(\"zebra\"))", "zebra"),
+    ("SecretString::new(\"zebra crossing\")", "zebra"),
+    ("SecretBytes(value=b\"zebra\")", "zebra"),
+    ("buildConfigField(\"String\", \"API_KEY\", \"\\\"zebra\\\"\")", "zebra"),
+    ("buildConfigField 'String', 'MAPS_TOKEN', '\"zebra\"'", "zebra"),
+    ("expect \"*assword:\" { send \"zebra\\r\" }", "zebra"),
+    ("expect -re \"Password:\"\nexp_send -- \"zebra\\r\"", "zebra"),
+    ("expect {\n  \"password\" { send \"zebra\\n\" }\n}", "zebra"),
+    ("net use Z: \\\\server\\share zebra99 /user:bob", "zebra"),
+    ("net use \\\\server\\share zebra99", "zebra"),
+    ("ansible-vault encrypt_string 'zebra' --name db", "zebra"),
+    (
+        "ansible-vault encrypt_string --vault-id dev@file \"zebra\" --name db",
+        "zebra",
+    ),
+    ("rclone obscure zebra99", "zebra"),
+    ("rclone config create r sftp user bob pass zebra99", "zebra"),
+    ("rclone config create r s3 secret_access_key=zebra99", "zebra"),
+    ("login: admin / zebra-99X", "zebra"),
+    ("Credentials: bob@example.com/zebra-99X", "zebra"),
     // Languages.
     ("clave_api = \"zebra crossing\"", "zebra"),
     ("geheimnis = \"zebra crossing\"", "zebra"),
@@ -782,6 +803,8 @@ fn code_about_secrets_stays() {
         "| password | user |\n| in-a-row | of two |\n",
         "digest = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
         "\"Jwt\": {\"Issuer\": \"https://example.com\"}",
+        "SecretStr, SecretStr(value), Secret(name)\nexpect(pass).toBe(true); send(\"message\")",
+        "net use and rclone config file\nansible-vault encrypt_string\nlogin: the page / the form",
     ] {
         assert_eq!(redacted(text), text);
     }
