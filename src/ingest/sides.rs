@@ -39,7 +39,10 @@ impl Recorder<'_> {
         ctx: Ctx<'_>,
     ) -> Result<u32, RecordError> {
         let profile = embedder.profile().id();
-        let is_there = |entry: &HistoryEntry| matches!(Messages::open(sidecar, entry), Ok(Some(messages)) if messages.profile() == profile);
+        let is_there = |entry: &HistoryEntry| {
+            let messages = Messages::open(sidecar, entry).ok().flatten();
+            messages.is_some_and(|messages| messages.profile() == profile)
+        };
         let make = |batch: &Batch| {
             let bytes = Messages::build(batch, embedder, ctx.interrupt)?;
             (0..batch.n_commits()).for_each(|_| ctx.progress.advance(0));
@@ -153,22 +156,21 @@ pub(super) fn merge_sides(
     batch: &Batch,
     entry: &mut HistoryEntry,
 ) -> Result<(), RecordError> {
-    let messages: Option<Vec<Messages>> = opened(parts, |part| Messages::open(sidecar, part).ok()?);
+    let messages: Option<Vec<Messages>> = parts.iter().map(|part| Messages::open(sidecar, part).ok()?).collect();
     if let Some(messages) = messages
         && let Some(bytes) = Messages::merged(&messages, batch)?
     {
         entry.messages = Some(store(sidecar, Store::History, MESSAGES_ENDING, &bytes)?);
     }
-    let lines: Option<Vec<LineChanges>> = opened(parts, |part| LineChanges::open(sidecar, part).ok()?);
+    let lines: Option<Vec<LineChanges>> = parts
+        .iter()
+        .map(|part| LineChanges::open(sidecar, part).ok()?)
+        .collect();
     if let Some(lines) = lines {
         let bytes = LineChanges::merged(&lines);
         entry.lines = Some(store(sidecar, Store::History, LINES_ENDING, &bytes)?);
     }
     Ok(())
-}
-
-fn opened<T>(parts: &[HistoryEntry], open: impl Fn(&HistoryEntry) -> Option<T>) -> Option<Vec<T>> {
-    parts.iter().map(open).collect()
 }
 
 impl From<MessagesError> for RecordError {
