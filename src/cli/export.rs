@@ -13,8 +13,7 @@ use super::import::{BundleOut, size};
 use super::progress::CliProgress;
 use super::render::{Output, note, one_line};
 use crate::bundle::{Kind, SigningKey};
-use crate::index::RowKind;
-use crate::session::{Context as _, OpError, Packing, Result, Workspace, check_output, ensure, write_whole};
+use crate::session::{Context as _, Packing, Result, Workspace, check_output, ensure, write_whole};
 
 #[derive(Debug, Serialize)]
 struct ExportOut {
@@ -49,17 +48,6 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     } else {
         Vec::new()
     };
-    if args.vectors && workspace.vector_sharing().keeps_away(RowKind::Dense) {
-        let model = &workspace.models.embedder().profile().model;
-        let kept = format!("vectors of {model} are not stored locally (qdrant.keep_local)");
-        if added.is_empty() {
-            return Err(OpError::new(
-                kept,
-                "run codescout config set qdrant.keep_local true, then codescout index to fetch them",
-            ));
-        }
-        output.remark(&format!("{kept} and not included in the bundle"));
-    }
     ensure!(
         !args.vectors || !added.is_empty(),
         "only the built-in model is configured; to use another one: codescout config set embedding.server ADDRESS"

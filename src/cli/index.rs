@@ -13,10 +13,9 @@ use super::{Found, IDLE, INTERRUPTED};
 use crate::git::{RefKind, is_in_operation};
 use crate::index::RowKind;
 use crate::index::dense::GraphLimits;
-use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, RecordOutcome, Shared, TraceOutcome};
+use crate::ingest::{CatchUpOutcome, EmbeddingSource, Outcome, RecordOutcome, TraceOutcome};
 use crate::model::count::count;
 use crate::model::{ErrorKind, TreeId};
-use crate::remote::SettingsApplied;
 use crate::session::{CallCtx, Commits, Event, OpError, Result, Steps, Workspace};
 use crate::sidecar::PastVersions;
 
@@ -38,10 +37,6 @@ struct IndexOut {
     vectors: Option<VectorsOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sparse_vectors: Option<VectorsOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared: Option<SharedOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared_sparse: Option<SharedOut>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     graphs: Vec<GraphOut>,
 }
@@ -61,25 +56,11 @@ struct VectorsOut {
     model: String,
     chunks: usize,
     new: usize,
-    taken: usize,
     missing: usize,
     withheld: usize,
     took_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stopped_because: Option<String>,
-}
-
-/// The outcome of uploading vectors to the shared store.
-#[derive(Debug, Serialize)]
-struct SharedOut {
-    server: String,
-    chunks: usize,
-    new: usize,
-    found: usize,
-    missing: usize,
-    took_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_because: Option<String>,
 }
@@ -119,32 +100,10 @@ impl VectorsOut {
     fn line(&self) -> String {
         let seconds = self.took_ms as f64 / 1e3;
         format!(
-            "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {}{} missing",
+            "{} new of {} chunks by {} in {seconds:.2} s ({:.0} a second); {} missing",
             self.new,
             self.chunks,
             self.model,
-            self.new as f64 / seconds.max(1e-3),
-            match self.taken {
-                0 => String::new(),
-                taken => format!("{taken} fetched from other clones; "),
-            },
-            self.missing
-        )
-    }
-}
-
-impl SharedOut {
-    fn line(&self, noun: &str) -> String {
-        let seconds = self.took_ms as f64 / 1e3;
-        let found = match self.found {
-            0 => String::new(),
-            found => format!("{found} already present, "),
-        };
-        format!(
-            "shared: {} of {} {noun} put to {} in {seconds:.2} s ({:.0} a second), {found}{} missing",
-            self.new,
-            self.chunks,
-            self.server,
             self.new as f64 / seconds.max(1e-3),
             self.missing
         )
@@ -153,7 +112,6 @@ impl SharedOut {
 
 /// Prints the result of computing the vectors of one model and adds it to `answer`.
 fn report_vectors(
-    workspace: &Workspace,
     maker: EmbeddingSource<'_>,
     caught_up: CatchUpOutcome,
     answer: &mut IndexOut,
@@ -163,7 +121,6 @@ fn report_vectors(
         model: maker.profile().model.clone(),
         chunks: caught_up.n_docs,
         new: caught_up.n_embedded,
-        taken: caught_up.n_taken,
         missing: caught_up.n_left,
         withheld: caught_up.n_withheld,
         took_ms: caught_up.elapsed.as_millis() as u64,
@@ -173,11 +130,6 @@ fn report_vectors(
     if caught_up.n_withheld > 0 {
         let note = "chunks were not sent to the server: the names of their files suggest secrets";
         vectors.notes.push(format!("{} {note}", caught_up.n_withheld));
-    }
-    if let Some(why) = caught_up.not_taken {
-        vectors
-            .notes
-            .push(format!("vectors of other clones were not fetched: {why}"));
     }
     let noun = maker.kind().noun();
     if !output.json {
@@ -199,49 +151,6 @@ fn report_vectors(
     match maker.kind() {
         RowKind::Dense => answer.vectors = Some(vectors),
         RowKind::Sparse => answer.sparse_vectors = Some(vectors),
-    }
-    match caught_up.upload_local {
-        Some(shared) => report_shared(workspace, maker.kind(), shared, answer, output),
-        None => Ok(()),
-    }
-}
-
-/// Prints the result of sharing the vectors of one kind and adds it to `answer`.
-fn report_shared(
-    workspace: &Workspace,
-    kind: RowKind,
-    shared: Shared,
-    answer: &mut IndexOut,
-    output: &mut Output,
-) -> Result<()> {
-    let out = SharedOut {
-        server: workspace.vector_sharing().sharing_host().unwrap_or_default(),
-        chunks: shared.n_docs,
-        new: shared.n_put,
-        found: shared.n_found,
-        missing: shared.n_left,
-        took_ms: shared.elapsed.as_millis() as u64,
-        stopped_because: shared.stopped,
-    };
-    let noun = kind.noun();
-    if !output.json {
-        output.line(&one_line(&out.line(noun)))?;
-    }
-    if let Some(why) = &out.stopped_because {
-        output.remark(&format!("{} {noun} are not shared yet: {why}", out.missing));
-    }
-    if shared.interrupted {
-        if output.json {
-            output.json(&out)?;
-        }
-        output.flush()?;
-        return Err(OpError::interrupted_with(
-            "run codescout index to continue sharing vectors",
-        ));
-    }
-    match kind {
-        RowKind::Dense => answer.shared = Some(out),
-        RowKind::Sparse => answer.shared_sparse = Some(out),
     }
     Ok(())
 }
@@ -299,16 +208,6 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &IndexArgs, outp
         records_branches: args.history.is_some() && args.revisions.is_empty() && global.reference == "WORKTREE",
         done: HashMap::new(),
     };
-    if args.new_collection {
-        let resettled = workspace.vector_sharing().resettle_collections(&INTERRUPTED)?;
-        let is_quiet = output.json;
-        for resettled in resettled.iter().filter(|_| !is_quiet) {
-            output.line(&match resettled {
-                SettingsApplied::InPlace { collection } => format!("settings of {collection} changed"),
-                SettingsApplied::Copied { collection, n_points } => format!("{n_points} vectors moved to {collection}"),
-            })?;
-        }
-    }
     if !args.watch {
         let mut answer = indexer.update(&revisions(workspace, global, args)?, output)?;
         // A collection can drop a graph.
@@ -451,12 +350,7 @@ impl Indexer<'_> {
             Event::Messages(recorded) => report_messages(recorded, output)?,
             Event::Vectors(caught_up) => {
                 for (maker, caught_up) in caught_up? {
-                    report_vectors(self.workspace, maker, caught_up, answer, output)?;
-                }
-            }
-            Event::Shared(shared) => {
-                for (kind, shared) in shared? {
-                    report_shared(self.workspace, kind, shared, answer, output)?;
+                    report_vectors(maker, caught_up, answer, output)?;
                 }
             }
             Event::Collected(_) => event.log()?,

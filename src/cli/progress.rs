@@ -145,7 +145,6 @@ fn doing(stage: Stage) -> &'static str {
         Stage::Verifying => "reading",
         Stage::Deriving => "comparing",
         Stage::Embedding => "embedding",
-        Stage::Sharing => "sharing vectors of",
         Stage::Collecting => "collecting garbage:",
         Stage::Asking => "waiting for",
     }

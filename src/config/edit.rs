@@ -210,7 +210,7 @@ mod tests {
             ("search.limit", "5000000000"),
             ("gc.max_bytes", "-1"),
             ("gc.auto", "1"),
-            ("qdrant.compression", "zip"),
+            ("embedding.encoding", "zip"),
             ("qdrant.prefix", "a/b"),
             ("history.since", "yesterday"),
             ("rerank.key_file", "key"),

@@ -8,7 +8,7 @@ use crate::history::HistoryLimit;
 use crate::index::BuildOptions;
 use crate::index::dense::Quantisation;
 use crate::ingest::CollectOptions;
-use crate::remote::{CollectionOptions, EmbedderOptions, KeyHeader, QdrantOptions, RerankerOptions, SparseOptions};
+use crate::remote::{EmbedderOptions, KeyHeader, QdrantOptions, RerankerOptions, SparseOptions};
 
 use super::resolve::ConfigError;
 use super::settings::{Config, QdrantConfig, RerankConfig, SparseConfig};
@@ -165,18 +165,8 @@ impl QdrantConfig {
         Ok(Some(QdrantOptions {
             endpoint,
             prefix: self.prefix.value.to_string(),
-            collection: CollectionOptions {
-                shards: self.shards.value,
-                replication: self.replication.value,
-                write_consistency: self.write_consistency.value,
-                compression: self.compression.value,
-                on_disk: self.on_disk.value,
-            },
-            exact: self.exact.value,
-            read_consistency: self.read_consistency.value.as_deref().map(str::to_owned),
             query_timeout: milliseconds(self.query_timeout_ms.value),
             timeout: seconds(self.timeout_s.value),
-            in_flight: self.in_flight.value.clamp(1, 64) as usize,
         }))
     }
 }

@@ -347,7 +347,7 @@ mod tests {
             "[rerank]\nmodel = 'm'",
             "[rerank]\ncandidates = 1",
             "[qdrant]\nserver = 'https://evil.example'",
-            "[qdrant]\nrepository = 'theirs'",
+            "[qdrant]\nprefix = 'theirs'",
             "[gc]\nmax_bytes = 1",
             "[serve]\nroots = '/'",
             "[run]\ntest = 'touch /tmp/evil'",

@@ -8,11 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::remote::{Compression, EmbeddingApi, Encoding, RerankApi};
+use crate::remote::{EmbeddingApi, Encoding, RerankApi};
 
 use super::links::Links;
 use super::resolve::{ConfigError, Origin, Setting, Sources};
-use super::value::{AbsolutePath, Address, CommandLine, CommandTimeout, Consistency, Kind, Prefix, Since, Value};
+use super::value::{AbsolutePath, Address, CommandLine, CommandTimeout, Kind, Prefix, Since, Value};
 
 const MAX_NAME_BYTES: usize = 64;
 
@@ -322,9 +322,9 @@ settings! {
         /// Time limit of all requests of a query, in milliseconds; after it results keep their order
         timeout_ms: u32 = 1500;
     }
-    /// A Qdrant server, through which clones share vectors.
+    /// The Qdrant server of a fleet, in its `fleet.toml`.
     qdrant: QdrantConfig, User {
-        /// Address of a Qdrant server; without one vectors are not shared
+        /// Address of the Qdrant server of a fleet
         server: Option<Address> = None, variable "CODESCOUT_QDRANT_SERVER";
         /// File with the key for the Qdrant server
         key_file: Option<AbsolutePath> = None;
@@ -332,34 +332,11 @@ settings! {
         key_variable: String = "CODESCOUT_QDRANT_KEY".to_owned();
         /// Proxy for requests to the Qdrant server
         proxy: Option<Address> = None;
-        /// Prefix of collection names; clones share vectors only under the same prefix
+        /// Prefix of the names of collections
         prefix: Prefix = Prefix("codescout".to_owned());
-        /// Text that identifies the repository; needed in shallow clones
-        repository: Option<String> = None, unset "the id of its first commit";
-        /// Shards of a new collection
-        shards: Option<u32> = None, unset "the server's";
-        /// Copies of each shard of a new collection
-        replication: Option<u32> = None, unset "the server's";
-        /// Replicas that a write waits for, in a new collection
-        write_consistency: Option<u32> = None, unset "the server's";
-        /// Replicas that a read waits for: a number, majority, quorum or all
-        read_consistency: Option<Consistency> = None, unset "the server's";
-        /// Compressed copy of the vectors of a new collection: none, scalar, binary or product
-        compression: Compression = Compression::None;
-        /// Keep the vectors of a new collection on disk instead of in memory
-        on_disk: bool = false;
-        /// Compare all vectors instead of using the server's graph, which is faster and may miss some
-        exact: bool = true;
-        /// Compare vectors on this machine if there are fewer chunks than this
-        // Below this number a local comparison is faster than a request (docs/evaluation.md).
-        scan_below: u32 = 1_000_000;
-        /// Keep a copy of the vectors on this machine
-        keep_local: bool = true;
-        /// Requests at a time
-        in_flight: u32 = 2;
         /// Time limit of an indexing request, in seconds
         timeout_s: u32 = 60;
-        /// Time limit of a query's request, in milliseconds; after it local vectors are used
+        /// Time limit of a query's request, in milliseconds; after it every file of the fleet is read
         query_timeout_ms: u32 = 1000;
     }
     /// Defaults of searches.

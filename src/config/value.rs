@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::query::parse_moment;
-use crate::remote::{Compression, EmbeddingApi, Encoding, Endpoint, RerankApi};
+use crate::remote::{EmbeddingApi, Encoding, Endpoint, RerankApi};
 
 const MAX_PREFIX: usize = 64;
 
@@ -274,13 +274,6 @@ checked_text!(
 );
 
 checked_text!(
-    /// The number of copies that a read waits for.
-    Consistency,
-    "a number, majority, quorum or all",
-    |text| matches!(text, "majority" | "quorum" | "all") || text.parse::<u16>().is_ok_and(|number| number > 0)
-);
-
-checked_text!(
     /// A date, or `always`.
     Since,
     "always, or a date: 2024-02-29, or 12h, 30d, 2w, 6m, 1y ago",
@@ -323,11 +316,6 @@ choice!(
     RerankApi,
     "tei, infinity, cohere, jina, voyage or llamacpp",
     "tei" => Tei, "infinity" => Infinity, "cohere" => Cohere, "jina" => Jina, "voyage" => Voyage, "llamacpp" => LlamaCpp
-);
-choice!(
-    Compression,
-    "none, scalar, binary or product",
-    "none" => None, "scalar" => Scalar, "binary" => Binary, "product" => Product
 );
 
 #[cfg(test)]

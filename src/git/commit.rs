@@ -56,23 +56,6 @@ impl Repository {
         }
     }
 
-    /// Returns the root commit of the first-parent history of `tip`, which is the same in every clone. Returns `None`
-    /// if the clone is too shallow to contain it. Reads every commit of that history.
-    pub fn first_commit(&self, tip: CommitId) -> Result<Option<CommitId>, ObjectError> {
-        let cut_off = self.shallow_commits().unwrap_or_default();
-        let mut reader = self.reader();
-        let mut commit = tip;
-        loop {
-            if cut_off.binary_search(&commit).is_ok() {
-                return Ok(None);
-            }
-            match reader.commit(commit)?.parents.first() {
-                Some(parent) => commit = *parent,
-                None => return Ok(Some(commit)),
-            }
-        }
-    }
-
     /// Returns the commits at the boundary of a shallow clone, sorted by id. Their parents are missing. Returns an
     /// empty list for other clones.
     pub fn shallow_commits(&self) -> io::Result<Vec<CommitId>> {

@@ -16,7 +16,6 @@ mod records;
 mod rewrite;
 mod rows;
 mod segments;
-pub mod shared;
 pub mod sparse;
 mod survivors;
 mod texts;

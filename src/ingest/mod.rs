@@ -4,7 +4,6 @@
 //! Never waits for readers. Start at [`Ingest::update`] and [`Collector::collect`].
 
 mod added;
-mod away;
 mod catch_up;
 mod commits;
 mod compact;
@@ -14,23 +13,18 @@ mod handed;
 mod history;
 mod import;
 mod maker;
-mod on_threads;
 mod parts;
 mod precise;
 mod publish;
 mod repair;
 mod run;
-mod share;
 mod sides;
 mod sweep;
-mod take;
 mod trace;
 mod turns;
-mod uploads;
 mod verify;
 mod wanted;
 
-pub use away::renumber_shared;
 pub use catch_up::{CatchUp, CatchUpError, CatchUpOutcome};
 pub use commits::{ExportedCommits, ImportRefusal, ReceivedCommits, VerifiedCommits};
 pub use gc::{
@@ -48,6 +42,5 @@ pub use precise::{
 };
 pub use repair::{Repair, RepairError};
 pub use run::{Ingest, IngestError, Outcome, Target};
-pub use share::{Shared, Sharing};
 pub use trace::TraceOutcome;
 pub use verify::{Depth, Derived, Finding, Loose, Verification, VerifyError};

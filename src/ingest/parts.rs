@@ -13,7 +13,6 @@ use std::path::Path;
 use crate::embed::ProfileId;
 use crate::index::RowFile;
 use crate::index::dense::WriteError;
-use crate::index::shared::{THERE_ENDING, There};
 use crate::model::ChunkKey;
 use crate::sidecar::{Bytes, FileError, SectionFile, SectionWriter, Sidecar, Store, StoredFile, WriterLock};
 
@@ -235,12 +234,6 @@ pub(super) fn remove_unused(
                 Err(error) => return Err(error),
             },
             Some((profile, PROBE_ENDING)) => profile.to_owned(),
-            Some((_, THERE_ENDING)) => match There::check(sidecar, &name) {
-                Ok(profile) => profile.to_string(),
-                Err(error) if error.is_invalid() => String::new(),
-                Err(error) if error.is_gone() => continue,
-                Err(error) => return Err(error),
-            },
             _ => continue,
         };
         if !stays(&profile) {

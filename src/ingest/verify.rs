@@ -12,7 +12,6 @@ use std::io;
 use crate::git::ObjectError;
 use crate::history::{Batch, KNOWN_ENDING, LineChanges, Messages, SymbolBatch, SymbolChangeCache};
 use crate::index::dense::GraphFile;
-use crate::index::shared::{THERE_ENDING, There};
 use crate::index::{BuildError, RowFile, Segment, SegmentError, Segments};
 use crate::model::{Ctx, Stage, TreeId, explain_by};
 use crate::precise::FactsFile;
@@ -519,8 +518,6 @@ impl Ingest<'_> {
             self.check_kept(store, entry, KeptEdits::check(self.sidecar, &file.name), found);
         } else if name.ends_with(&format!(".{KNOWN_ENDING}")) {
             self.check_kept(store, entry, SymbolChangeCache::check(self.sidecar, &file.name), found);
-        } else if name.ends_with(&format!(".{THERE_ENDING}")) {
-            self.check_kept(store, entry, There::check(self.sidecar, &file.name).map(drop), found);
         } else {
             match self.sidecar.map(store, &file.name) {
                 // The file was removed after it was listed.

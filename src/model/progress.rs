@@ -35,8 +35,6 @@ pub enum Stage {
     Deriving,
     /// Embedding documents. Counts documents.
     Embedding,
-    /// Fetching vectors from the shared store or uploading them. Counts documents.
-    Sharing,
     /// Collecting garbage. Counts files written or removed.
     Collecting,
     /// Waiting for a language server.
@@ -50,7 +48,7 @@ impl Stage {
             Self::Recording | Self::Messages => "commits",
             Self::Lines => "paths",
             Self::Tracing => "changed paths",
-            Self::Embedding | Self::Sharing => "chunks",
+            Self::Embedding => "chunks",
             _ => "files",
         }
     }

@@ -10,7 +10,7 @@ use super::question::beside;
 use super::sink::{Recorded, Sink};
 use crate::ingest::{CollectOutcome, KeptSnapshot, Share, Survey, Trigger};
 use crate::model::count::plural;
-use crate::session::{Context as _, OpError, Result, Workspace, bail};
+use crate::session::{OpError, Result, Workspace, bail};
 
 /// Number of digits of an id in text output.
 const ID_DIGITS: usize = 12;
@@ -27,10 +27,6 @@ pub(crate) struct Gc {
     #[arg(long, conflicts_with = "dry_run")]
     #[schemars(description = "")]
     aggressive: bool,
-    /// Also delete this clone's shared vectors of deleted chunks from the Qdrant server
-    #[arg(long, conflicts_with_all = ["pin", "unpin", "pins"])]
-    #[serde(skip)]
-    qdrant: bool,
 }
 
 /// The fields of the answer.
@@ -52,8 +48,6 @@ pub(crate) struct Facts {
     waiting: ShareOut,
     #[serde(skip)]
     took: Duration,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared: Option<UnsharedOut>,
 }
 
 impl Op for Gc {
@@ -79,23 +73,9 @@ impl Op for Gc {
         if collected.interrupted {
             return Err(OpError::interrupted_with("the index is intact"));
         }
-        let mut facts = self.facts(workspace, &collected);
-        if self.qdrant {
-            let shared = self.unshared(ask)?;
-            facts.shared = Some(shared.context(
-                "no Qdrant server is configured; run: codescout config set \
-                qdrant.server ADDRESS",
-            )?);
-        }
+        let facts = self.facts(workspace, &collected);
         let text = Recorded::of(|out| facts.render(out));
-        let mut page = Page::single(beside(ask), facts, text);
-        let stopped = page
-            .facts
-            .shared
-            .as_ref()
-            .and_then(|shared| shared.stopped_because.as_ref());
-        page.notes.extend(stopped.map(|why| format!("shared vectors: {why}")));
-        Ok(page)
+        Ok(Page::single(beside(ask), facts, text))
     }
 }
 
@@ -123,26 +103,7 @@ impl Gc {
             freed_bytes: collected.bytes.0.saturating_sub(collected.bytes.1),
             waiting: ShareOut::of(collected.waiting),
             took: collected.elapsed,
-            shared: None,
         }
-    }
-
-    /// Deletes the shared vectors of deleted chunks, or counts them in a dry run. Returns `None` if no vectors are
-    /// shared.
-    fn unshared(&self, ask: &Ask<'_>) -> Result<Option<UnsharedOut>> {
-        let workspace = &ask.session.workspace;
-        let counted = if self.dry_run {
-            workspace.vector_sharing().gone_but_shared()?.map(|count| (count, None))
-        } else {
-            workspace.vector_sharing().remove_gone(ask.call.ctx)?
-        };
-        let counted = counted.zip(workspace.vector_sharing().sharing_host());
-        Ok(counted.map(|((count, stopped_because), server)| UnsharedOut {
-            server,
-            count,
-            removed: !self.dry_run && stopped_because.is_none(),
-            stopped_because,
-        }))
     }
 }
 
@@ -165,15 +126,6 @@ impl Facts {
                 codescout gc --aggressive",
             );
         }
-        if let Some(UnsharedOut {
-            server, count, removed, ..
-        }) = &self.shared
-        {
-            let what = if *removed { "were removed from" } else { "are at" };
-            out.line(&format!(
-                "shared            {count:>7} vectors of chunks that are not kept {what} {server}"
-            ));
-        }
         if self.dry_run {
             out.line("nothing was changed");
             return;
@@ -194,17 +146,6 @@ impl Facts {
             self.took.as_secs_f64(),
         ));
     }
-}
-
-/// The shared vectors of deleted chunks.
-#[derive(Debug, Serialize)]
-struct UnsharedOut {
-    server: String,
-    count: usize,
-    /// True if the vectors were deleted.
-    removed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stopped_because: Option<String>,
 }
 
 /// Sizes of snapshots and blobs, grouped by the reason to keep them. Part of the answers of `gc` and `status`.

@@ -13,7 +13,6 @@ use super::question::{About, Question};
 use super::sink::{Recorded, Sink};
 use crate::extract::{self, Unparsed};
 use crate::history::{Boundary, History};
-use crate::index::RowKind;
 use crate::ingest::Target;
 use crate::model::count::count;
 use crate::query::withheld;
@@ -57,10 +56,6 @@ pub(crate) struct Facts {
     vectors: Option<VectorsOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sparse_vectors: Option<VectorsOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared: Option<SharedOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared_sparse: Option<SharedOut>,
     history: Option<HistoryStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     graphs: Vec<GraphOut>,
@@ -109,11 +104,7 @@ impl Op for Status {
         if facts.index == UP_TO_DATE {
             // Uncommitted changes are extracted only if their chunks are counted.
             let has_vectors = workspace.models.added().is_some() || workspace.models.remote_sparse().is_some();
-            let edits = if has_vectors || workspace.vector_sharing().sharing_host().is_some() {
-                Edits::Extracted
-            } else {
-                Edits::Listed
-            };
+            let edits = if has_vectors { Edits::Extracted } else { Edits::Listed };
             let selection = FileSelection::default();
             let about = About {
                 build: Build::Never,
@@ -127,7 +118,6 @@ impl Op for Status {
             facts.coverage = coverage(question.view());
             facts.languages = languages(&facts.coverage);
             facts.count_vectors(workspace, question.view());
-            facts.count_shared(workspace, question.view())?;
         }
         let text = Recorded::of(|out| {
             render_revision(&provenance, out);
@@ -291,12 +281,6 @@ impl Facts {
         if let Some(vectors) = &self.sparse_vectors {
             field(out, "sparse", &vectors.to_text());
         }
-        if let Some(shared) = &self.shared {
-            field(out, "shared", &shared.to_text("chunks"));
-        }
-        if let Some(shared) = &self.shared_sparse {
-            field(out, "shared", &shared.to_text("sparse vectors"));
-        }
         if let Some(history) = &self.history {
             field(out, "history", &history.to_text());
         }
@@ -322,35 +306,16 @@ impl Facts {
     fn count_vectors(&mut self, workspace: &Workspace, view: &View) {
         let segments = view.segments();
         let server = workspace.models.remote().map(|model| &model.options().endpoint);
-        let kept_at = workspace.vector_sharing().sharing_host();
-        let kept_at = kept_at.filter(|_| workspace.vector_sharing().keeps_away(RowKind::Dense));
-        let there = kept_at
-            .as_ref()
-            .and_then(|_| workspace.vector_sharing().there(RowKind::Dense).ok()?);
-        let there = there.filter(|there| there.epoch == segments.epoch());
-        let is_there = |doc| {
-            let there = there.as_ref();
-            there.is_some_and(|there| there.docs.contains(doc) || there.empty.contains(doc))
-        };
-        self.vectors = workspace.models.added().map(|model| VectorsOut {
-            kept_at,
-            ..VectorsOut::of(&model.profile().model, server, view, |doc| {
-                segments.has_added(doc) || is_there(doc)
-            })
-        });
+        self.vectors = workspace
+            .models
+            .added()
+            .map(|model| VectorsOut::of(&model.profile().model, server, view, |doc| segments.has_added(doc)));
         self.sparse_vectors = workspace.models.remote_sparse().map(|model| {
             let options = model.options();
             VectorsOut::of(&options.model, Some(&options.endpoint), view, |doc| {
                 segments.has_sparse(doc)
             })
         });
-    }
-
-    /// Counts the chunks of a view whose vectors are known to be shared.
-    fn count_shared(&mut self, workspace: &Workspace, view: &View) -> Result<()> {
-        self.shared = shared(workspace, view, RowKind::Dense)?;
-        self.shared_sparse = shared(workspace, view, RowKind::Sparse)?;
-        Ok(())
     }
 }
 
@@ -422,9 +387,6 @@ struct VectorsOut {
     missing: u64,
     /// Number of chunks that get no vector, because they are in changed files or in files with credentials.
     withheld: u64,
-    /// Host and port of the server that stores the vectors, if they are not stored locally.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept_at: Option<String>,
 }
 
 impl VectorsOut {
@@ -437,7 +399,6 @@ impl VectorsOut {
             chunks: 0,
             missing: 0,
             withheld: 0,
-            kept_at: None,
         };
         let is_stored = |doc| {
             view.segments()
@@ -471,51 +432,8 @@ impl VectorsOut {
             0 => String::new(),
             withheld => format!("; {withheld} are not sent to other models"),
         };
-        let kept = match &self.kept_at {
-            Some(host) => format!(", stored only at {host}"),
-            None => String::new(),
-        };
-        format!("{} by {by}{kept}{missing}{withheld}", count(self.chunks, "chunk"))
+        format!("{} by {by}{missing}{withheld}", count(self.chunks, "chunk"))
     }
-}
-
-/// The vectors that are known to be shared between clones.
-#[derive(Debug, Serialize)]
-struct SharedOut {
-    /// Host and port of the server.
-    server: String,
-    /// Number of chunks of the revision whose vectors are stored on the server.
-    chunks: u64,
-    /// Number of other chunks, without those that get no vector.
-    missing: u64,
-}
-
-impl SharedOut {
-    /// Describes the shared vectors in one line. `what` names them.
-    fn to_text(&self, what: &str) -> String {
-        let missing = match self.missing {
-            0 => String::new(),
-            missing => format!("; {missing} are not shared yet (run codescout index)"),
-        };
-        format!("{} {what} by {}{missing}", self.chunks, self.server)
-    }
-}
-
-/// Counts the shared vectors of one kind. Returns `None` if they are not shared.
-fn shared(workspace: &Workspace, view: &View, kind: RowKind) -> Result<Option<SharedOut>> {
-    let is_made = kind == RowKind::Dense || workspace.models.remote_sparse().is_some();
-    let Some(server) = workspace.vector_sharing().sharing_host().filter(|_| is_made) else {
-        return Ok(None);
-    };
-    let live = view.live().to_bitmap();
-    let there = workspace.vector_sharing().there(kind)?;
-    let there = there.filter(|there| there.epoch == view.segments().epoch());
-    let (docs, empty) = there.map(|there| (there.docs, there.empty)).unwrap_or_default();
-    Ok(Some(SharedOut {
-        server,
-        chunks: live.intersection_len(&docs),
-        missing: (live - docs - empty - withheld(view)).len(),
-    }))
 }
 
 /// A language with the number of searched files.

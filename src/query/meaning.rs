@@ -10,21 +10,14 @@ use roaring::RoaringBitmap;
 use crate::index::Segments;
 use crate::index::dense::{Cosine, DenseError, DenseIndex, FlatIndex, HnswIndex, VectorFile};
 
-use super::elsewhere::{Away, DenseRemoteIndex};
-use crate::model::chain;
-
 /// Lower bound for the best cosine of the built-in model among documents with both vectors. Dividing by a smaller value
 /// would amplify noise.
 const MIN_BEST: f32 = 0.05;
 
 /// The vectors of a view, by the built-in model and possibly a second, active model.
-pub(super) struct Meaning<'a> {
+pub(super) struct Meaning {
     own: HnswIndex,
     added: Option<Added>,
-    /// A remote index of the active model's vectors.
-    pub(super) elsewhere: Option<DenseRemoteIndex<'a>>,
-    /// The active model's vectors, if they are not stored locally.
-    away: Option<Away<'a>>,
 }
 
 /// The vectors of an active model other than the built-in one.
@@ -45,8 +38,6 @@ pub(super) struct Query {
     added: Option<(Vec<f32>, f32)>,
     /// The nearest documents by the active model, among the documents that have its vectors.
     nearest: Vec<(u32, Cosine)>,
-    /// An upper bound on the cosine of all other documents. Used with remote vectors only.
-    bound: f32,
 }
 
 impl Query {
@@ -55,7 +46,6 @@ impl Query {
             own,
             added: None,
             nearest,
-            bound: f32::INFINITY,
         }
     }
 }
@@ -67,7 +57,7 @@ fn with_graph(segments: &Segments, vectors: Vec<(u32, VectorFile)>) -> Result<Hn
     Ok(HnswIndex::new(FlatIndex::new(vectors)?, graph))
 }
 
-impl<'a> Meaning<'a> {
+impl Meaning {
     /// Combines the vectors of segments. `live` are the documents to search; `withheld` are documents that are not sent
     /// to other models.
     pub(super) fn open(
@@ -81,12 +71,7 @@ impl<'a> Meaning<'a> {
             .filter_map(|segment| Some((segment.base_doc, segment.vectors.clone()?)));
         let own = with_graph(segments, own.collect())?;
         if !uses_added {
-            return Ok(Self {
-                own,
-                added: None,
-                elsewhere: None,
-                away: None,
-            });
+            return Ok(Self { own, added: None });
         }
         let (mut without, mut missing) = (RoaringBitmap::new(), RoaringBitmap::new());
         for segment in segments.iter() {
@@ -111,45 +96,18 @@ impl<'a> Meaning<'a> {
             without,
             n_missing: missing.len(),
         });
-        Ok(Self {
-            own,
-            added,
-            elsewhere: None,
-            away: None,
-        })
+        Ok(Self { own, added })
     }
 
-    /// Uses the remote vectors in `away` for the active model instead of local ones. `stored` are the documents that
-    /// can have such a vector.
-    pub(super) fn with_remote_vectors(
-        self,
-        away: Away<'a>,
-        live: &RoaringBitmap,
-        stored: &RoaringBitmap,
-    ) -> Result<Self, DenseError> {
-        let added = Added {
-            index: with_graph(&Segments::default(), Vec::new())?,
-            without: live - &away.holds,
-            n_missing: (stored - &away.holds - &away.empty).len(),
-        };
-        Ok(Self {
-            added: Some(added),
-            away: Some(away),
-            ..self
-        })
-    }
-
-    /// Returns true if only local vectors of the built-in model are in use.
+    /// Returns true if only vectors of the built-in model are in use.
     pub(super) fn is_own(&self) -> bool {
-        self.added.is_none() && self.elsewhere.is_none()
+        self.added.is_none()
     }
 
-    /// Returns true if a search for the `k` nearest documents of `scope` uses a graph of the active model's vectors, and
-    /// `None` if a server finds them.
-    pub(super) fn uses_graph(&self, scope: &RoaringBitmap, k: usize) -> Option<bool> {
+    /// Returns true if a search for the `k` nearest documents of `scope` uses a graph of the active model's vectors.
+    pub(super) fn uses_graph(&self, scope: &RoaringBitmap, k: usize) -> bool {
         let index = self.added.as_ref().map_or(&self.own, |added| &added.index);
-        let is_local = self.elsewhere.is_none() && self.away.is_none();
-        is_local.then(|| index.uses_graph(scope, k))
+        index.uses_graph(scope, k)
     }
 
     /// Returns the number of documents that still need a vector of the active model, or of all `live` documents if none
@@ -163,40 +121,21 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// Builds a query from its vectors and finds the `k` nearest documents of `scope` by the active model. Adds a note
-    /// for each fallback.
+    /// Builds a query from its vectors and finds the `k` nearest documents of `scope` by the active model.
     pub(super) fn query(
         &self,
         own: Vec<f32>,
         added: Option<Vec<f32>>,
         scope: &RoaringBitmap,
         k: usize,
-        notes: &mut Vec<String>,
     ) -> Result<Query, DenseError> {
         let Some((vector, index)) = added.zip(self.added.as_ref()) else {
-            let nearest = match (&self.elsewhere, &self.added) {
-                (Some(elsewhere), None) => elsewhere.nearest(self.own.flat(), &own, scope, k, notes)?,
-                _ => self.own.search(&own, scope, k)?,
-            };
+            let nearest = self.own.search(&own, scope, k)?;
             return Ok(Query::by_own(own, nearest));
         };
         // Searches only the documents with both vectors.
         let known = scope - &index.without;
-        let (nearest, bound) = match (&self.away, &self.elsewhere) {
-            (Some(away), _) => match away.nearest(&vector, &known, k, self.own.flat(), &own) {
-                Ok(found) => found,
-                Err(error) => {
-                    notes.push(format!("{}: using the built-in model instead", chain(&error)));
-                    let nearest = self.own.search(&own, scope, k)?;
-                    return Ok(Query::by_own(own, nearest));
-                }
-            },
-            (None, Some(elsewhere)) => (
-                elsewhere.nearest(index.index.flat(), &vector, &known, k, notes)?,
-                f32::INFINITY,
-            ),
-            (None, None) => (index.index.search(&vector, &known, k)?, f32::INFINITY),
-        };
+        let nearest = index.index.search(&vector, &known, k)?;
         if nearest.is_empty() {
             // The scale cannot be computed without any document.
             let nearest = self.own.search(&own, scope, k)?;
@@ -205,12 +144,7 @@ impl<'a> Meaning<'a> {
         let best = |found: &[(u32, Cosine)]| found.first().map_or(0.0, |(_, cosine)| cosine.0);
         let best_own = best(&self.own.search(&own, &known, 1)?).max(MIN_BEST);
         let added = Some((vector, best(&nearest) / best_own));
-        Ok(Query {
-            own,
-            added,
-            nearest,
-            bound,
-        })
+        Ok(Query { own, added, nearest })
     }
 
     /// Returns the nearest documents of `scope`, best first. `scope` and `k` must be those given to [`Self::query`].
@@ -234,45 +168,11 @@ impl<'a> Meaning<'a> {
         Ok(found)
     }
 
-    /// Returns the cosines of the query's nearest documents, and of those of `docs` whose remote vectors are in the
-    /// store. If the request to the store fails, adds a note and returns only the nearest documents. The caller
-    /// estimates missing scores.
-    pub(super) fn score_remote(&self, query: &Query, docs: &[u32], notes: &mut Vec<String>) -> Vec<(u32, Cosine)> {
-        let Some((away, (vector, _))) = self.away.as_ref().zip(query.added.as_ref()) else {
-            return Vec::new();
-        };
-        let known: RoaringBitmap = query.nearest.iter().map(|(doc, _)| *doc).collect();
-        let is_asked_for = |doc: &u32| away.holds.contains(*doc) && !known.contains(*doc);
-        let docs: Vec<u32> = docs.iter().copied().filter(is_asked_for).collect();
-        let mut scored = query.nearest.clone();
-        match away.store.score(vector, &docs) {
-            Ok(found) => scored.extend(found),
-            Err(error) => notes.push(format!(
-                "{}: using the built-in model instead for {} candidates",
-                chain(&error),
-                docs.len()
-            )),
-        }
-        scored
-    }
-
-    /// Returns the score of each of `docs`, in order. With remote vectors, the scores are estimated by the built-in
-    /// model.
+    /// Returns the score of each of `docs`, in order.
     pub(super) fn score(&self, query: &Query, docs: &[u32]) -> Result<Vec<Cosine>, DenseError> {
         let Some(((vector, ratio), added)) = query.added.as_ref().zip(self.added.as_ref()) else {
             return self.own.flat().score(&query.own, docs);
         };
-        if self.away.is_some() {
-            let scores = self.own.flat().score(&query.own, docs)?.into_iter().zip(docs);
-            let estimate = |(own, doc): (Cosine, &u32)| {
-                if added.without.contains(*doc) {
-                    Cosine(own.0 * ratio)
-                } else {
-                    Cosine((own.0 * ratio).min(query.bound))
-                }
-            };
-            return Ok(scores.map(estimate).collect());
-        }
         let mut scores = added.index.flat().score(vector, docs)?;
         let others: Vec<u32> = docs
             .iter()
@@ -290,17 +190,9 @@ impl<'a> Meaning<'a> {
         Ok(scores)
     }
 
-    /// Returns a document's vector of the built-in model and its vector of the active model. Adds a note if a remote
-    /// vector is unavailable.
-    pub(super) fn vectors(&self, doc: u32, notes: &mut Vec<String>) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
+    /// Returns a document's vector of the built-in model and its vector of the active model.
+    pub(super) fn vectors(&self, doc: u32) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
         let own = self.own.flat().vector(doc)?;
-        if let Some(away) = self.away.as_ref().filter(|away| away.holds.contains(doc)) {
-            let vector = away.store.vector(doc).unwrap_or_else(|error| {
-                notes.push(format!("{}: using the built-in model instead", chain(&error)));
-                None
-            });
-            return Some((own, vector));
-        }
         let added = self.added.as_ref().filter(|added| !added.without.contains(doc));
         Some((own, added.and_then(|added| added.index.flat().vector(doc))))
     }

@@ -12,7 +12,6 @@ mod dates;
 mod defining;
 mod definition;
 mod deleted;
-mod elsewhere;
 mod exact;
 mod features;
 mod filter;
@@ -66,7 +65,6 @@ pub use definition::{FoundDefinition, is_named, kind_by_name, kind_name, kind_na
 pub use deleted::{
     DeletedSymbol, Removal, RenamedSymbol, deleted_symbols, is_called, latest_key, removals, renamed_symbols,
 };
-pub use elsewhere::{Away, DenseRemoteIndex, Elsewhere, SparseRemoteIndex};
 pub use exact::{ExactError, ExactText, unindexed_with};
 pub use filter::{FileFilter, FilterError, Tests};
 pub use grep::{FileMatches, GrepDetail, GrepLine, GrepOutcome, GrepPosition, GrepRequest, grep};

@@ -173,7 +173,7 @@ impl Searcher<'_> {
             None => {
                 let own = self.paths.embed_query(text, self.interrupt)?.vector;
                 let docs = run.scope.docs(&self.live);
-                self.meaning.query(own, added, docs, LEG_CANDIDATES, &mut run.notes)?
+                self.meaning.query(own, added, docs, LEG_CANDIDATES)?
             }
         };
         self.go_on()?;
@@ -181,14 +181,14 @@ impl Searcher<'_> {
     }
 
     /// Finds the nearest documents by the built-in model. Returns `None` if the mode does not need them or another model
-    /// or index is in use.
+    /// is in use.
     fn query_by_own(&self, mode: Mode, text: &str, scope: &Scope) -> Result<Option<Query>, SearchError> {
         if mode == Mode::Keyword || !self.meaning.is_own() {
             return Ok(None);
         }
         let own = self.paths.embed_query(text, self.interrupt)?.vector;
         let docs = scope.docs(&self.live);
-        let query = self.meaning.query(own, None, docs, LEG_CANDIDATES, &mut Vec::new())?;
+        let query = self.meaning.query(own, None, docs, LEG_CANDIDATES)?;
         Ok(Some(query))
     }
 
@@ -238,7 +238,7 @@ impl Searcher<'_> {
     /// Returns the documents most similar to a piece of code, best first. Excludes the document at the given location.
     fn similar(&self, request: &Request, query: &str, run: &mut Run) -> Result<Vec<Candidate>, SearchError> {
         let named = self.doc_at(query)?;
-        let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc, &mut run.notes)) {
+        let (own, added) = match named.and_then(|doc| self.meaning.vectors(doc)) {
             Some(vectors) => vectors,
             None => {
                 let own = self.paths.embed_example(query, self.interrupt)?.vector;
@@ -249,7 +249,7 @@ impl Searcher<'_> {
         self.go_on()?;
         run.judges.added = added.is_some();
         let docs = run.scope.docs(&self.live);
-        let query = self.meaning.query(own, added, docs, LEG_CANDIDATES, &mut run.notes)?;
+        let query = self.meaning.query(own, added, docs, LEG_CANDIDATES)?;
         self.go_on()?;
         let mut found = self
             .meaning
@@ -358,9 +358,7 @@ impl Searcher<'_> {
         messages: &MessageScores,
         run: &mut Run,
     ) -> Result<Vec<Candidate>, SearchError> {
-        let mut cosines = self.cosines(legs, &docs)?;
-        let away = self.meaning.score_remote(legs.query, &docs, &mut run.notes).into_iter();
-        cosines.extend(away.map(|(doc, cosine)| (doc, cosine.0)));
+        let cosines = self.cosines(legs, &docs)?;
         let mut features = FeatureExtractor::new(self, legs, &cosines, messages);
         let weights = if legs.analysis.is_name() {
             Weights::NAME

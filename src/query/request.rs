@@ -101,8 +101,8 @@ pub struct SearchOutcome {
     pub exact: ExactText,
     /// The models that determined the order.
     pub judges: ScorersUsed,
-    /// True if a graph proposed the nearest vectors, false if all were compared, and `None` if a server found them.
-    pub uses_graph: Option<bool>,
+    /// True if a graph proposed the nearest vectors, false if all were compared.
+    pub uses_graph: bool,
 }
 
 /// An error from a search.

@@ -12,7 +12,6 @@ use crate::snapshot::View;
 use super::analyze::Form;
 use super::candidates::{Candidate, Run, Scope, is_qualified, spread, withheld};
 use super::defining::Defining;
-use super::elsewhere::{Away, DenseRemoteIndex, SparseRemoteIndex};
 use super::exact::{ExactError, unindexed_lines};
 use super::filter::FileFilter;
 use super::hit::{Hit, MAX_PER_FILE};
@@ -36,7 +35,7 @@ pub struct Searcher<'a> {
     pub(super) view: &'a View,
     pub(super) embedder: &'a dyn Embedder,
     pub(super) paths: &'a StaticModel,
-    pub(super) meaning: Meaning<'a>,
+    pub(super) meaning: Meaning,
     pub(super) sparse: Option<SparseLeg<'a>>,
     pub(super) messages: Option<Arc<CommitMessages>>,
     pub(super) statistics: Option<Arc<WholeStatistics>>,
@@ -109,31 +108,6 @@ impl<'a> Searcher<'a> {
     /// Uses the statistics of a whole of which the view is a part.
     pub fn with_statistics(self, statistics: Option<Arc<WholeStatistics>>) -> Self {
         Self { statistics, ..self }
-    }
-
-    /// Searches a remote index before the active model's local vectors.
-    pub fn with_remote_index(mut self, elsewhere: DenseRemoteIndex<'a>) -> Self {
-        self.meaning.elsewhere = Some(elsewhere);
-        self
-    }
-
-    /// Uses remote vectors instead of local ones for the active model, unless it is the built-in one.
-    pub fn with_remote_vectors(self, away: Away<'a>) -> Result<Self, SearchError> {
-        let mut stored = RoaringBitmap::new();
-        for segment in self.view.segments().iter().filter(|segment| !segment.is_in_memory) {
-            stored.insert_range(segment.base_doc..segment.base_doc + segment.lexical.n_docs());
-        }
-        let stored = (stored & &self.live) - withheld(self.view);
-        let meaning = self.meaning.with_remote_vectors(away, &self.live, &stored)?;
-        Ok(Self { meaning, ..self })
-    }
-
-    /// Searches a remote index before the local sparse vectors, if they are in use.
-    pub fn with_sparse_remote_index(mut self, elsewhere: SparseRemoteIndex<'a>) -> Self {
-        if let Some(leg) = &mut self.sparse {
-            leg.elsewhere = Some(elsewhere);
-        }
-        self
     }
 
     /// The view that is searched.

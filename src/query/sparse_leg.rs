@@ -7,16 +7,12 @@ use roaring::RoaringBitmap;
 use crate::embed::{EmbedError, SparseEmbedder, SparseVector};
 use crate::index::Segments;
 use crate::index::sparse::{Impact, SparseIndex};
-
-use super::elsewhere::SparseRemoteIndex;
 use crate::model::chain;
 
 /// The sparse vectors of a view, and the embedder for queries.
 pub(super) struct SparseLeg<'a> {
     embedder: &'a dyn SparseEmbedder,
     index: SparseIndex,
-    /// A remote index that is searched first.
-    pub(super) elsewhere: Option<SparseRemoteIndex<'a>>,
     /// The weight in the ranking, relative to the default.
     weight: f32,
     n_live: u64,
@@ -68,7 +64,6 @@ impl<'a> SparseLeg<'a> {
         Self {
             embedder,
             index: SparseIndex::new(files.collect()),
-            elsewhere: None,
             weight,
             n_live: live.len(),
             n_missing: missing.len(),
@@ -131,10 +126,7 @@ impl<'a> SparseLeg<'a> {
                 self.n_missing, self.n_live
             ));
         }
-        let docs = match &self.elsewhere {
-            Some(elsewhere) => elsewhere.best(&self.index, &query, scope, k, notes),
-            None => self.index.search(&query, scope, k),
-        };
+        let docs = self.index.search(&query, scope, k);
         Some(SparseFound { query, docs })
     }
 

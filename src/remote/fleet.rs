@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 use super::client::{Call, Client, Limits, Request};
 use super::endpoint::Endpoint;
 use super::failure::RemoteError;
-use super::qdrant::{Envelope, PointId as Uuid};
 
 /// Fields of points that filters use.
 const FILTERED: [&str; 4] = ["repository", "group", "lang", "names"];
@@ -28,6 +27,19 @@ const MAX_REQUEST_BYTES: usize = 3 << 20;
 const MAX_POINTS: usize = 1_000;
 /// Number of edges of a vector in the graph.
 const EDGES: u32 = 16;
+
+/// Address of a Qdrant server, and how it is used.
+#[derive(Clone, Debug)]
+pub struct QdrantOptions {
+    /// Address and key of the server.
+    pub endpoint: Endpoint,
+    /// Prefix of the names of collections.
+    pub prefix: String,
+    /// Time limit of a query.
+    pub query_timeout: Duration,
+    /// Time limit of any other request.
+    pub timeout: Duration,
+}
 
 /// The id of a point.
 pub type PointId = [u8; 16];
@@ -82,6 +94,12 @@ pub struct FleetCollection {
     is_created: AtomicBool,
 }
 
+/// Wrapper of every response.
+#[derive(Deserialize)]
+struct Envelope<T> {
+    result: T,
+}
+
 #[derive(Deserialize)]
 struct Found {
     points: Vec<Scored>,
@@ -106,18 +124,18 @@ struct Identified {
 
 impl FleetCollection {
     /// Creates a client of the collection `name` without sending a request.
-    pub fn new(endpoint: Endpoint, name: String, timeout: Duration, query_timeout: Duration) -> Self {
+    pub fn new(options: QdrantOptions, name: String) -> Self {
         let limits = Limits {
-            request_timeout: timeout,
+            request_timeout: options.timeout,
             max_answer_bytes: MAX_ANSWER_BYTES,
-            patience: timeout,
+            patience: options.timeout,
             ..Limits::default()
         };
         Self {
-            client: Client::new(endpoint, limits),
+            client: Client::new(options.endpoint, limits),
             name,
-            timeout,
-            query_timeout,
+            timeout: options.timeout,
+            query_timeout: options.query_timeout,
             is_created: AtomicBool::new(false),
         }
     }
@@ -172,8 +190,7 @@ impl FleetCollection {
     pub fn put(&self, points: impl Iterator<Item = Point>, interrupt: &AtomicBool) -> Result<(), RemoteError> {
         let (mut batch, mut size) = (Vec::new(), 0);
         for point in points {
-            let value =
-                json!({ "id": Uuid(point.id).to_string(), "vector": vector(&point.vector), "payload": point.payload });
+            let value = json!({ "id": uuid(&point.id), "vector": vector(&point.vector), "payload": point.payload });
             size += size_of(&point);
             batch.push(value);
             if size >= MAX_REQUEST_BYTES || batch.len() == MAX_POINTS {
@@ -195,7 +212,7 @@ impl FleetCollection {
     /// Removes points.
     pub fn remove(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<(), RemoteError> {
         for ids in ids.chunks(PAGE) {
-            let ids: Vec<String> = ids.iter().map(|id| Uuid(*id).to_string()).collect();
+            let ids: Vec<String> = ids.iter().map(uuid).collect();
             let request = Request::post(&self.path("/points/delete?wait=true"), &json!({ "points": ids }));
             self.send::<Value>(&request, interrupt)?;
         }
@@ -216,11 +233,7 @@ impl FleetCollection {
             });
             let page: Page = self.send(&Request::post(&self.path("/points/scroll"), &body), interrupt)?;
             let is_last = page.points.is_empty();
-            ids.extend(
-                page.points
-                    .iter()
-                    .filter_map(|point| Uuid::parse(&point.id).map(|id| id.0)),
-            );
+            ids.extend(page.points.iter().filter_map(|point| parsed(&point.id)));
             match page.next_page_offset {
                 // Ids ascend, so a server that repeats a page does not keep this from ending.
                 Some(Value::String(next)) if !is_last && offset.as_str().is_none_or(|last| *next > *last) => {
@@ -233,7 +246,7 @@ impl FleetCollection {
 
     /// Returns the fields of the points with these ids, as far as they exist.
     pub fn payloads(&self, ids: &[PointId], interrupt: &AtomicBool) -> Result<Vec<Payload>, RemoteError> {
-        let ids: Vec<String> = ids.iter().map(|id| Uuid(*id).to_string()).collect();
+        let ids: Vec<String> = ids.iter().map(uuid).collect();
         let body = json!({ "ids": ids, "with_payload": true, "with_vector": false });
         let call = self.question(interrupt);
         let answer: Envelope<Vec<Scored>> = self.client.send(&Request::post(&self.path("/points"), &body), &call)?;
@@ -297,6 +310,27 @@ impl FleetCollection {
     }
 }
 
+/// Writes the id of a point as a UUID, the form that Qdrant accepts.
+fn uuid(id: &PointId) -> String {
+    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts = [
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..16],
+        &digits[16..20],
+        &digits[20..],
+    ];
+    parts.join("-")
+}
+
+/// Reads the id of a point from a response.
+fn parsed(uuid: &str) -> Option<PointId> {
+    let digits: String = uuid.chars().filter(|&c| c != '-').collect();
+    let is_hex = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u128::from_str_radix(&digits, 16).ok().filter(|_| is_hex)?;
+    Some(number.to_be_bytes())
+}
+
 fn filter(fields: &[(&str, Vec<String>)]) -> Value {
     let conditions = fields
         .iter()
@@ -325,4 +359,24 @@ fn size_of(point: &Point) -> usize {
         PointVector::None => 0,
     };
     NUMBER_BYTES * numbers + point.payload.to_string().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_written_as_uuids() {
+        let id: PointId = std::array::from_fn(|at| 0xf0 + at as u8);
+        assert_eq!(uuid(&id), "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+        assert_eq!(parsed(&uuid(&id)), Some(id));
+        for odd in [
+            "",
+            "7",
+            "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfe",
+            "+0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff",
+        ] {
+            assert_eq!(parsed(odd), None, "{odd}");
+        }
+    }
 }

@@ -25,8 +25,7 @@ impl Workspace {
 
     /// Deletes unused data. Returns `None` if there is no sidecar.
     pub fn collect(&self, occasion: Trigger<'_>, ctx: Ctx<'_>) -> Result<Option<CollectOutcome>> {
-        self.vector_sharing()
-            .renumbering(|| self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, ctx)?)))
+        self.with_collector(|collector| Ok(collector.collect(occasion, PATIENCE, ctx)?))
     }
 
     /// Deletes unused data if a collection is due and enabled and no other writer is active; otherwise returns `None`.
@@ -39,11 +38,10 @@ impl Workspace {
             if !collector.is_due()? {
                 return Ok(None);
             }
-            let collect = || collector.collect(Trigger::Unasked(used), Duration::ZERO, ctx);
-            self.vector_sharing().renumbering(|| match collect() {
+            match collector.collect(Trigger::Unasked(used), Duration::ZERO, ctx) {
                 Err(CollectError::Lock(LockError::Busy { .. })) => Ok(None),
                 collected => Ok(Some(collected?)),
-            })
+            }
         })?;
         Ok(collected.flatten())
     }

@@ -256,10 +256,9 @@ impl Workspace {
         Ok(contents.write(packing.kind, packing.key, &known.sidecar, to)?)
     }
 
-    /// Returns the profiles of the external models whose vectors are stored locally.
+    /// Returns the profiles of the external models.
     pub(crate) fn added_profiles(&self) -> Vec<ProfileId> {
         let makers = self.models.sources().into_iter();
-        let makers = makers.filter(|maker| !self.vector_sharing().keeps_away(maker.kind()));
         makers.map(|maker| maker.profile().id()).collect()
     }
 

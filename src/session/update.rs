@@ -1,14 +1,9 @@
 //! Brings the sidecar up to date: the steps after a commit, in their order.
 
-use std::collections::HashMap;
-
 use super::call::CallCtx;
 use super::error::{Context as _, Result};
 use super::workspace::Workspace;
-use crate::index::RowKind;
-use crate::ingest::{
-    CatchUpOutcome, CollectOutcome, EmbeddingSource, Outcome, RecordOutcome, Shared, Target, TraceOutcome,
-};
+use crate::ingest::{CatchUpOutcome, CollectOutcome, EmbeddingSource, Outcome, RecordOutcome, Target, TraceOutcome};
 use crate::model::{CommitId, TreeId};
 use crate::sidecar::PastVersions;
 
@@ -16,7 +11,7 @@ use crate::sidecar::PastVersions;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Steps {
     pub(crate) commits: Commits,
-    /// Computes missing vectors of external models and shares them.
+    /// Computes missing vectors of external models.
     pub(crate) vectors: bool,
     /// Collects garbage if a collection is due.
     pub(crate) collection: bool,
@@ -42,7 +37,6 @@ pub(crate) enum Event<'w> {
     /// many to wait for.
     Messages(Result<(u32, Option<RecordOutcome>)>),
     Vectors(Result<Vec<(EmbeddingSource<'w>, CatchUpOutcome)>>),
-    Shared(Result<Vec<(RowKind, Shared)>>),
     Collected(Result<Option<CollectOutcome>>),
 }
 
@@ -57,11 +51,6 @@ impl Event<'_> {
                 for (maker, caught_up) in caught_up.context("cannot compute vectors")? {
                     let (what, n_embedded, n_left) = (maker.kind().noun(), caught_up.n_embedded, caught_up.n_left);
                     tracing::info!(n_embedded, n_left, caught_up.stopped, "{what}");
-                }
-            }
-            Self::Shared(shared) => {
-                for (kind, shared) in shared.context("cannot share vectors")? {
-                    tracing::info!(shared.n_put, shared.n_left, shared.stopped, "shared {}", kind.noun());
                 }
             }
             Self::Collected(Ok(Some(done))) => tracing::info!(?done.bytes, done.rewrote, "collected garbage"),
@@ -99,12 +88,7 @@ impl Workspace {
     ) -> Result<()> {
         self.recorded(tips, steps.commits, call).map_or(Ok(()), &mut *events)?;
         if steps.vectors {
-            let caught_up = self.catch_up(trees, call.ctx);
-            let each = caught_up.iter().flatten();
-            let n_uploaded: HashMap<_, _> = each.map(|(maker, done)| (maker.kind(), done.n_uploaded)).collect();
-            events(Event::Vectors(caught_up))?;
-            let shared = self.vector_sharing().share_vectors(trees, &n_uploaded, call.ctx);
-            events(Event::Shared(shared))?;
+            events(Event::Vectors(self.catch_up(trees, call.ctx)))?;
         }
         if steps.collection {
             events(Event::Collected(self.collect_if_due(trees, call.ctx)))?;

@@ -3,7 +3,6 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ use crate::config::{Config, Environment, Overrides, RepositoryFiles};
 use crate::git::{Repository, RewriteError, Rewriter};
 use crate::index::BuildOptions;
 use crate::model::with_placeholders;
-use crate::remote::Qdrant;
 
 /// A repository with its sidecar, configuration and models.
 pub struct Workspace {
@@ -31,7 +29,6 @@ pub struct Workspace {
     pub storage: Storage,
     /// The models of the repository.
     pub models: Models,
-    pub(super) qdrant: OnceLock<Vec<Qdrant>>,
     /// The fleet, if questions are about one.
     pub(crate) fleet: Option<Fleet>,
     pub(super) messages: Mutex<Option<HeldMessages>>,
@@ -76,15 +73,12 @@ impl Workspace {
     ) -> Result<Self> {
         start_threads()?;
         let models = Models::of(&config)?;
-        // Reports an invalid Qdrant setting now instead of on first use.
-        config.qdrant.options()?;
         Ok(Self {
             options: config.build_options(),
             repository: repository.with_sidecar(storage.root()),
             config,
             storage,
             models,
-            qdrant: OnceLock::new(),
             fleet: None,
             messages: Mutex::default(),
             edit_records,

@@ -92,8 +92,6 @@ impl Workspace {
             repository: &self.repository,
             sidecar,
             maker,
-            shared: self.vector_sharing().shared_for(maker),
-            is_remote_only: self.vector_sharing().keeps_away(maker.kind()),
             own_profile,
             options: &self.options,
             patience: PATIENCE,

@@ -11,7 +11,6 @@ mod compress;
 pub mod failpoint;
 mod file_error;
 mod format;
-mod identity;
 mod layout;
 mod location;
 mod lock;

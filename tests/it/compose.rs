@@ -138,7 +138,7 @@ fn keys_have_no_defaults_and_volumes_have_names() {
 fn each_kind_of_machine_gets_everything_and_no_port_is_taken_twice() {
     for profile in ["cpu", "gpu"] {
         let found = with_profiles(&[profile, "sparse"]);
-        for wanted in ["qdrant", "embedder", "reranker", "sparse"] {
+        for wanted in ["embedder", "reranker", "sparse"] {
             let n_found = found
                 .iter()
                 .filter(|(name, _)| name.trim_end_matches("-gpu") == wanted)
@@ -153,11 +153,11 @@ fn each_kind_of_machine_gets_everything_and_no_port_is_taken_twice() {
         );
     }
     let on_gpu = with_profiles(&["gpu"]);
-    let has_gpu = |(name, service): &(String, String)| name == "qdrant" || service.contains("deploy: *gpu");
+    let has_gpu = |(_, service): &(String, String)| service.contains("deploy: *gpu");
     assert!(on_gpu.iter().all(has_gpu));
     // An image tag without a prefix is built for one generation of GPUs. This image contains binaries for all
     // generations and selects one at startup.
-    for (name, service) in on_gpu.iter().filter(|(name, _)| name != "qdrant") {
+    for (name, service) in &on_gpu {
         let image = value(service, "image:").unwrap();
         assert!(
             image.contains(":cuda-"),

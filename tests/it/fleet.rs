@@ -25,6 +25,11 @@ impl Fleet {
     fn new() -> Self {
         let qdrant = QdrantStub::start();
         qdrant.be_strict();
+        let url = qdrant.url();
+        Self::at(qdrant, &url)
+    }
+
+    fn at(qdrant: QdrantStub, url: &str) -> Self {
         let client = TestRepo::new(
             "
             //- src/upload.rs
@@ -56,7 +61,7 @@ impl Fleet {
             server,
         };
         std::fs::create_dir_all(&fleet.folder).unwrap();
-        let settings = format!("[qdrant]\nserver = \"{}\"\n", fleet.qdrant.url());
+        let settings = format!("[qdrant]\nserver = \"{url}\"\n");
         std::fs::write(fleet.folder.join("fleet.toml"), settings).unwrap();
         for (name, repo, group) in [("client", &fleet.client, "web"), ("server", &fleet.server, "core")] {
             let typed = format!("{name}={}", repo.root().display());
@@ -109,6 +114,37 @@ fn one_question_covers_all_repositories() {
     );
     let hidden = fleet.call(&["grep", "canary-of-an-environment"]).text();
     assert!(!hidden.contains("TOKEN"), "{hidden}");
+}
+
+/// Compares the server at `CODESCOUT_TEST_QDRANT_URL` with the stub. Run by `tests/peers/qdrant.sh`.
+#[test]
+fn a_real_qdrant_finds_the_same_files() {
+    let Ok(url) = std::env::var("CODESCOUT_TEST_QDRANT_URL") else {
+        return;
+    };
+    let fleets = [Fleet::new(), Fleet::at(QdrantStub::start(), &url)];
+    for round in 0..3 {
+        for fleet in &fleets {
+            fleet.index();
+            fleet.call(&["verify"]).expect(0);
+        }
+        for query in [
+            "an uploaded file",
+            "retry_upload",
+            "where is the disk written",
+            "Keep",
+            "added once more",
+        ] {
+            let [by_stub, by_server] = fleets.each_ref().map(|fleet| fleet.found(query));
+            assert!(!by_stub.is_empty(), "{query}");
+            assert_eq!(by_stub, by_server, "{query}");
+        }
+        for fleet in &fleets {
+            let text = format!("// Is added once more.\npub fn added_{round}() {{}}\n");
+            fleet.client.write("src/added.rs", &text);
+            fleet.client.commit("add");
+        }
+    }
 }
 
 #[test]

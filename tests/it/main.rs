@@ -48,7 +48,6 @@ mod placement;
 mod precise;
 mod precise_run;
 mod promises;
-mod qdrant;
 mod queries;
 mod read_only;
 mod relations;

@@ -448,8 +448,6 @@ fn what_another_writer_keeps_from_being_joined_is_joined_by_the_next_run() {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,
         maker: EmbeddingSource::Dense(indexed.workspace.models.embedder()),
-        shared: None,
-        is_remote_only: false,
         own_profile: &indexed.state().segments[0].vectors[0].profile,
         options: indexed.workspace.build_options(),
         patience: Duration::from_millis(50),

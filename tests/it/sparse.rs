@@ -500,8 +500,6 @@ fn whoever_makes_them_the_leg_is_the_same() {
         repository: &indexed.workspace.repository,
         sidecar: &sidecar,
         maker: EmbeddingSource::Sparse(&fake),
-        shared: None,
-        is_remote_only: false,
         own_profile: &indexed.workspace.models.own().profile().id().to_string(),
         options: indexed.workspace.build_options(),
         patience: Duration::from_secs(60),

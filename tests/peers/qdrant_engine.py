@@ -2,7 +2,7 @@
 
 Qdrant's own engine (the package qdrant-edge-py) behind the part of its REST interface that codescout uses. The engine is the real
 one; the interface is spoken by this file. LOG gets a line for each request: method, path, bytes of it and of the answer,
-milliseconds in the engine. Then: CODESCOUT_TEST_QDRANT_URL=http://127.0.0.1:PORT cargo test --test it a_real_qdrant
+milliseconds in the engine.
 """
 
 import json
@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import qdrant_edge as edge
 
-COLLECTIONS, ALIASES, LOCK = {}, {}, threading.Lock()
+COLLECTIONS, LOCK = {}, threading.Lock()
 DONE = {"operation_id": 0, "status": "completed"}
 
 
@@ -26,12 +26,10 @@ class Refused(Exception):
 
 class Collection:
     def __init__(self, body):
-        self.body = body
-        graph = lambda given: edge.HnswIndexConfig(given["m"], 100, 10_000, payload_m=given.get("payload_m"))
+        graph = lambda given: edge.HnswIndexConfig(given["m"], 100, 10_000)
         dense = lambda given: edge.EdgeVectorParams(
             given["size"],
             edge.Distance.Cosine,
-            on_disk=given.get("on_disk"),
             datatype=getattr(edge.VectorStorageDatatype, given.get("datatype", "float32").capitalize()),
             hnsw_config=graph(given["hnsw_config"]),
         )
@@ -40,9 +38,6 @@ class Collection:
             "vectors": {name: dense(given) for name, given in body["vectors"].items()},
             "sparse_vectors": {name: sparse(given) for name, given in body.get("sparse_vectors", {}).items()},
         }
-        if "scalar" in (body.get("quantization_config") or {}):
-            kind = edge.ScalarType.Int8
-            config["quantization_config"] = edge.ScalarQuantizationConfig(kind, always_ram=True)
         self.folder = tempfile.TemporaryDirectory()
         self.shard = edge.EdgeShard.create(self.folder.name, edge.EdgeConfig(**config))
 
@@ -56,16 +51,9 @@ def filter_of(body):
         return None
 
     def condition(given):
-        if "has_id" in given:
-            return edge.HasIdCondition(set(ids(given["has_id"])))
-        if "is_empty" in given:
-            return edge.IsEmptyCondition(given["is_empty"]["key"])
-        if "any" in given["match"]:
-            return edge.FieldCondition(given["key"], match=edge.MatchAny(given["match"]["any"]))
-        return edge.FieldCondition(given["key"], match=edge.MatchValue(given["match"]["value"]))
+        return edge.FieldCondition(given["key"], match=edge.MatchAny(given["match"]["any"]))
 
-    parts = {name: [condition(given) for given in body[name]] for name in ("must", "must_not") if body.get(name)}
-    return edge.Filter(**parts)
+    return edge.Filter(must=[condition(given) for given in body["must"]]) if body.get("must") else None
 
 
 def vectors_of(point):
@@ -92,12 +80,7 @@ def to_json(point, body, score=None):
 
 def put(shard, body):
     points = []
-    known = set()
-    if body.get("update_mode") == "insert_only":
-        known = {str(point.id) for point in shard.retrieve(ids(point["id"] for point in body["points"]), False, False)}
     for given in body["points"]:
-        if given["id"] in known:
-            continue
         vectors = dict(given["vector"])
         if "sparse" in vectors:
             vectors["sparse"] = edge.SparseVector(**vectors["sparse"])
@@ -122,16 +105,12 @@ def scroll(shard, body):
 def query(shard, body):
     if body.get("query") is None:
         return {"points": [point | {"score": 0.0} for point in scroll(shard, body)["points"]]}
-    vector, given = body["query"], body.get("params") or {}
-    quantization = given.get("quantization")
-    if quantization:
-        quantization = edge.QuantizationSearchParams(rescore=quantization["rescore"], oversampling=quantization["oversampling"])
+    vector = body["query"]
     request = edge.QueryRequest(
         body.get("limit", 10),
         offset=body.get("offset", 0),
         query=edge.Query.Nearest(edge.SparseVector(**vector) if isinstance(vector, dict) else vector, body["using"]),
         filter=filter_of(body.get("filter")),
-        params=edge.SearchParams(exact=bool(given.get("exact")), quantization=quantization),
         with_payload=bool(body.get("with_payload")),
     )
     return {"points": [to_json(point, body, point.score) for point in shard.query(request)]}
@@ -142,11 +121,7 @@ def of_collection(method, rest, collection, body):
     update = edge.UpdateOperation
     match (method, rest):
         case ("GET", []):
-            params = {key: collection.body.get(key) for key in ("vectors", "sparse_vectors")}
-            params |= {"shard_number": collection.body.get("shard_number", 1)}
-            quantization = collection.body.get("quantization_config")
-            config = {"params": params, "quantization_config": quantization}
-            return {"status": "green", "points_count": shard.count(edge.CountRequest()), "segments_count": 1, "config": config}
+            return {"status": "green", "points_count": shard.count(edge.CountRequest()), "segments_count": 1, "config": {}}
         case ("PUT", ["index"]):
             shard.update(update.create_field_index(body["field_name"], edge.PayloadSchemaType.Keyword))
             return DONE
@@ -158,19 +133,8 @@ def of_collection(method, rest, collection, body):
         case ("POST", ["points", "delete"]):
             shard.update(update.delete_points(ids(body["points"])))
             return DONE
-        case ("POST", ["points", "payload"]):
-            if "points" in body:
-                shard.update(update.set_payload(ids(body["points"]), body["payload"]))
-            else:
-                shard.update(update.set_payload_by_filter(filter_of(body["filter"]), body["payload"]))
-            return DONE
-        case ("POST", ["points", "payload", "delete"]):
-            shard.update(update.delete_payload(ids(body["points"]), body["keys"]))
-            return DONE
         case ("POST", ["points", "scroll"]):
             return scroll(shard, body)
-        case ("POST", ["points", "count"]):
-            return {"count": shard.count(edge.CountRequest(filter=filter_of(body.get("filter"))))}
         case ("POST", ["points", "query", "batch"]):
             return [query(shard, search) for search in body["searches"]]
     raise Refused(404, "")
@@ -179,15 +143,6 @@ def of_collection(method, rest, collection, body):
 def answer(method, path, body):
     parts = path.split("?")[0].strip("/").split("/")
     match (method, parts):
-        case ("GET", ["aliases"]):
-            return {"aliases": [{"alias_name": alias, "collection_name": name} for alias, name in ALIASES.items()]}
-        case ("POST", ["collections", "aliases"]):
-            for action in body["actions"]:
-                if "create_alias" in action:
-                    ALIASES[action["create_alias"]["alias_name"]] = action["create_alias"]["collection_name"]
-                else:
-                    ALIASES.pop(action["delete_alias"]["alias_name"], None)
-            return True
         case ("GET", ["collections"]):
             return {"collections": [{"name": name} for name in COLLECTIONS]}
         case ("PUT", ["collections", name]):
@@ -195,19 +150,8 @@ def answer(method, path, body):
                 raise Refused(409, f"Wrong input: Collection `{name}` already exists!")
             COLLECTIONS[name] = Collection(body)
             return True
-        case ("PATCH", ["collections", name]):
-            # Noted; the indexes of the engine stay as they are.
-            known = COLLECTIONS[name].body
-            for name, diff in body.get("vectors", {}).items():
-                known["vectors"][name] |= diff
-            quantization = body.get("quantization_config")
-            if quantization is not None:
-                known["quantization_config"] = None if quantization == "Disabled" else quantization
-            return True
-        case ("DELETE", ["collections", name]):
-            return COLLECTIONS.pop(name, None) is not None
         case (_, ["collections", name, *rest]):
-            collection = COLLECTIONS.get(ALIASES.get(name, name))
+            collection = COLLECTIONS.get(name)
             if collection is None:
                 raise Refused(404, f"Not found: Collection `{name}` doesn't exist!")
             return of_collection(method, rest, collection, body)
@@ -235,7 +179,7 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as error:  # What the engine says of a request is the answer to it.
             self.give(400, {"status": {"error": f"{type(error).__name__}: {error}"}})
 
-    do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = handle_any
+    do_GET = do_PUT = do_POST = handle_any
 
     def give(self, status, body):
         data = json.dumps(body).encode()

@@ -31,10 +31,6 @@ pub(crate) struct IndexArgs {
     /// Keep running and index whenever a ref changes. Queries always include uncommitted edits
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Before indexing, apply the current settings to the shared Qdrant collection; a new number of shards needs a new
-    /// collection, to which it is copied
-    #[arg(long, conflicts_with = "watch")]
-    pub(crate) new_collection: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

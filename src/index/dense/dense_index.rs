@@ -1,6 +1,4 @@
-//! The interfaces of dense indexes and vector stores.
-
-use std::error::Error;
+//! The interface of dense indexes.
 
 use roaring::RoaringBitmap;
 
@@ -13,19 +11,6 @@ pub trait DenseIndex: Send + Sync {
     /// Documents without a vector are never found; all others can be, even with a negative cosine. A small `live` does
     /// not reduce recall.
     fn search(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
-}
-
-/// An external store of vectors.
-pub trait DenseStore: Send + Sync {
-    /// Returns the `k` most similar documents in `live`. Returns fewer if the store is certain only about those: it
-    /// never omits a document that is more similar than a returned one.
-    fn nearest(&self, query: &[f32], live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Cosine)>, DenseError>;
-
-    /// Returns the cosines of up to 1,000 documents. Omits documents whose vectors are missing.
-    fn score(&self, query: &[f32], docs: &[u32]) -> Result<Vec<(u32, Cosine)>, DenseError>;
-
-    /// Returns the vector of a document, or `None` if the store does not have it.
-    fn vector(&self, doc: u32) -> Result<Option<Vec<f32>>, DenseError>;
 }
 
 /// The cosine of the angle between two vectors: 1 for the same direction, 0 for unrelated vectors. Because of
@@ -58,13 +43,5 @@ pub enum DenseError {
     Overlap {
         /// The first document of the overlapping segment.
         base_doc: u32,
-    },
-    /// An external store is unreachable or rejects the request.
-    #[error("dense index {backend} is unavailable")]
-    Unavailable {
-        /// The name of the store.
-        backend: String,
-        /// The underlying error.
-        source: Box<dyn Error + Send + Sync>,
     },
 }

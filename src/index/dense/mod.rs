@@ -16,7 +16,7 @@ pub(super) mod top_k;
 mod vectors;
 mod writer;
 
-pub use dense_index::{Cosine, DenseError, DenseIndex, DenseStore};
+pub use dense_index::{Cosine, DenseError, DenseIndex};
 pub use flat::FlatIndex;
 pub use graph::GraphFile;
 pub use hnsw::{GraphBuildError, GraphLimits, HnswIndex, IN_BACKGROUND, build_graph, worthwhile};

@@ -9,5 +9,5 @@ mod scan;
 mod writer;
 
 pub use file::SparseFile;
-pub use scan::{Impact, ImpactIndex, SparseIndex};
+pub use scan::{Impact, SparseIndex};
 pub use writer::SparseWriter;

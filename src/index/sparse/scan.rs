@@ -4,15 +4,7 @@ use roaring::RoaringBitmap;
 
 use super::file::SparseFile;
 use crate::embed::SparseVector;
-use crate::index::dense::DenseError;
 use crate::index::dense::top_k::{TopK, best};
-
-/// Finds the documents whose sparse vectors have the highest dot products with a query vector.
-pub trait ImpactIndex: Send + Sync {
-    /// Returns the `k` documents in `live` with the highest positive dot products, sorted by descending product, then
-    /// by document number.
-    fn search(&self, query: &SparseVector, live: &RoaringBitmap, k: usize) -> Result<Vec<(u32, Impact)>, DenseError>;
-}
 
 /// The dot product of a query vector and a document vector. It is 0 if they have no token in common, and has no upper
 /// bound.

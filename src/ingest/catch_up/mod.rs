@@ -12,26 +12,20 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use roaring::RoaringBitmap;
-
 use self::work::{Course, Work};
 use super::maker::EmbeddingSource;
 use super::parts::Parts;
 use super::publish::{publish_state, store_rows};
-use super::share::{Looks, Shared};
 use super::sweep::retire_files;
-use super::take::Take;
-use super::uploads::Uploads;
 use super::wanted::Wanted;
 use crate::embed::{EmbedError, ProfileId};
 use crate::git::Repository;
 use crate::index::dense::WriteError;
-use crate::index::shared::SharedVectors;
 use crate::index::{BuildOptions, RowWriter, Segment, SegmentError, Segments};
-use crate::model::{Ctx, Stage, TreeId, chain, explain_by};
+use crate::model::{Ctx, TreeId, chain, explain_by};
 use crate::sidecar::{FileError, LockError, Sidecar, Store, StoredFile, VectorEntry};
 
-pub(super) use probe::{check_or_store_probe, check_shared_probe};
+pub(super) use probe::check_or_store_probe;
 
 /// Computes the vectors that are missing for one profile.
 pub struct CatchUp<'a> {
@@ -41,10 +35,6 @@ pub struct CatchUp<'a> {
     pub sidecar: &'a Sidecar,
     /// The source of the vectors.
     pub maker: EmbeddingSource<'a>,
-    /// The shared vector store, if one is configured.
-    pub shared: Option<&'a dyn SharedVectors>,
-    /// True if vectors are stored only in the shared store, not locally.
-    pub is_remote_only: bool,
     /// The profile of the built-in model. Every segment has vectors of it.
     pub own_profile: &'a str,
     /// The options with which the documents were built.
@@ -60,20 +50,12 @@ pub struct CatchUpOutcome {
     pub n_docs: usize,
     /// Number of documents embedded in this run.
     pub n_embedded: usize,
-    /// Number of embedded documents that were uploaded to the shared store during the run.
-    pub n_uploaded: usize,
-    /// Number of documents whose vectors came from the shared store.
-    pub n_taken: usize,
     /// Number of documents that still lack a vector.
     pub n_left: usize,
     /// Number of documents from files whose names suggest secrets. Their text is not sent to any embedder.
     pub n_withheld: usize,
-    /// The outcome of the upload, if vectors are stored only in the shared store.
-    pub upload_local: Option<Shared>,
     /// The reason why the run stopped early.
     pub stopped: Option<String>,
-    /// The reason why some vectors were not fetched from the shared store.
-    pub not_taken: Option<String>,
     /// True if the run was interrupted.
     pub interrupted: bool,
     /// Duration of the run.
@@ -138,53 +120,20 @@ impl CatchUp<'_> {
         outcome.n_docs = wanted.n_docs;
         outcome.n_withheld = wanted.n_withheld;
         wanted.drop_known(&segments, &parts, self.maker.profile().id());
-        if self.is_remote_only {
-            let (shared, docs) = self.upload_local(trees, &mut parts, Looks::ForAll, ctx)?;
-            docs.iter().for_each(|doc| wanted.drop_doc(doc));
-            outcome.stopped.clone_from(&shared.stopped);
-            outcome.interrupted = shared.interrupted;
-            outcome.upload_local = Some(shared);
-            if outcome.stopped.is_some() || outcome.interrupted {
-                outcome.n_left = wanted.n_left;
-                outcome.elapsed = started.elapsed();
-                return Ok(outcome);
-            }
-        } else if self.shared.is_some() && wanted.n_left > 0 {
-            ctx.progress.begin(Stage::Sharing, wanted.n_left);
-            (outcome.n_taken, outcome.not_taken) = self.take(&mut wanted, &segments, &mut parts, ctx)?;
-            ctx.progress.end();
-        }
         let probe = (wanted.n_left > 0).then(|| self.probe(&segments, ctx.interrupt));
         // Created after the probe, because its response may state the server's limits.
-        let mut work = Work::new(self, trees);
+        let work = Work::new(self);
         if let Some(probe) = probe {
             let mut course = Course {
                 wanted: &mut wanted,
                 segments: &segments,
                 parts: &mut parts,
-                deferred: RoaringBitmap::new(),
-                n_taken: 0,
             };
             work.run(probe, &mut course, ctx)?;
-            outcome.n_taken += course.n_taken;
         }
         outcome.n_embedded = work.n_embedded.load(Ordering::Relaxed);
-        outcome.n_uploaded = work.uploads.as_ref().map_or(0, Uploads::n_put);
         outcome.n_left = wanted.n_left;
-        let mut unshared = None;
-        if let Some(shared) = &mut outcome.upload_local {
-            let mut put = work.upload_local.lock().take();
-            if parts.len() > 0 && put.as_ref().is_none_or(|put| put.stopped.is_none()) {
-                let (last, _) = self.upload_local(trees, &mut parts, Looks::ForHere, Ctx::silent(ctx.interrupt))?;
-                put = Some(last.after(put));
-            }
-            *shared = put
-                .unwrap_or_default()
-                .after(Some(shared.clone()))
-                .with_own(outcome.n_uploaded);
-            shared.n_docs = outcome.n_docs - outcome.n_left;
-            unshared.clone_from(&shared.stopped);
-        } else if parts.len() > 0 {
+        if parts.len() > 0 {
             match self.join(&mut parts, self.patience, ctx.interrupt) {
                 // The vectors are stored in parts, which the next run joins.
                 Err(error) if error.is_another_writer() => outcome.stopped = Some(chain(&error)),
@@ -196,43 +145,9 @@ impl CatchUp<'_> {
             Some(EmbedError::Interrupted) => outcome.interrupted = true,
             Some(error) => outcome.stopped = Some(chain(&error)),
         }
-        // If all vectors were computed, an upload failure is reported only as a sharing error.
-        outcome.stopped = outcome.stopped.or(unshared.filter(|_| outcome.n_left > 0));
         outcome.interrupted |= ctx.is_interrupted();
         outcome.elapsed = started.elapsed();
         Ok(outcome)
-    }
-
-    /// Fetches missing vectors from the shared store.
-    fn take(
-        &self,
-        wanted: &mut Wanted,
-        segments: &Segments,
-        parts: &mut Parts,
-        ctx: Ctx<'_>,
-    ) -> Result<(usize, Option<String>), CatchUpError> {
-        let Some(shared) = self.shared else {
-            return Ok((0, None));
-        };
-        let take = Take {
-            sidecar: self.sidecar,
-            shared,
-            profile: self.maker.profile().id(),
-        };
-        take.run(wanted, segments, parts, ctx)
-    }
-
-    /// Opens the shared store for uploads during embedding. If the store is unavailable, vectors are uploaded at the
-    /// end of the run, which reports the reason.
-    fn uploads(&self, dim: usize, timeout: Duration, interrupt: &AtomicBool) -> Option<Uploads<'_>> {
-        let shared = self.shared?;
-        match self.sharing(shared).ready(dim, interrupt) {
-            Ok(()) => Some(Uploads::new(shared, dim, timeout)),
-            Err(error) => {
-                tracing::debug!("cannot share vectors while embedding: {}", chain(&error));
-                None
-            }
-        }
     }
 
     fn profile(&self) -> String {

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::{CatchUp, CatchUpError};
-use crate::embed::{EmbedError, ProfileId};
-use crate::index::{PROBE_TEXT, Row, RowFile, Segments, check_probe, probe_file};
+use crate::embed::EmbedError;
+use crate::index::{PROBE_TEXT, RowFile, Segments, check_probe, probe_file};
 use crate::ingest::parts::{load_probe, probe_name, write_unlocked};
-use crate::ingest::take::file_of;
 use crate::model::chain;
 use crate::sidecar::{FileError, Sidecar};
 
@@ -94,23 +93,5 @@ pub(in crate::ingest) fn check_or_store_probe(
         Ok(None) => write_unlocked(sidecar, &probe_name(probe.profile()), bytes).map(Ok),
         Err(error) if error.is_invalid() => Ok(Err(error.to_string())),
         Err(error) => Err(error),
-    }
-}
-
-/// Like [`check_or_store_probe`], for a probe vector that another clone put into a shared store with vectors of `dim`
-/// components.
-pub(in crate::ingest) fn check_shared_probe(
-    sidecar: &Sidecar,
-    probe: &Row,
-    profile: ProfileId,
-    dim: usize,
-) -> Result<Result<(), String>, CatchUpError> {
-    if probe.dim() != dim {
-        return Ok(Err(format!("a probe of {} components", probe.dim())));
-    }
-    let bytes = file_of(profile, std::iter::once(probe))?;
-    match RowFile::from_bytes(Path::new("probe"), bytes.clone()) {
-        Ok(probe) => Ok(check_or_store_probe(sidecar, &probe, &bytes)?),
-        Err(error) => Ok(Err(error.to_string())),
     }
 }

@@ -122,10 +122,10 @@ pub(crate) fn ranked(ask: &Ask<'_>, view: &View, request: &Request, shown: Shown
     let best = best_hits(workspace, view, request, interrupt)?;
     let mut page = page_of(workspace, view, request, &best, shown, interrupt)?;
     if shown.explain && request.mode != Mode::Keyword {
-        let way = match best.outcome.uses_graph {
-            Some(true) => "with a graph",
-            Some(false) => "by comparing all",
-            None => "by a server",
+        let way = if best.outcome.uses_graph {
+            "with a graph"
+        } else {
+            "by comparing all"
         };
         page.explanation = Some(format!("vectors were found {way}"));
     }

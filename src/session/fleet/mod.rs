@@ -237,7 +237,7 @@ impl FleetFolder {
         workspace.fleet = Some(Fleet {
             settings: self.settings(),
             records: Records::of(&self.0, &name),
-            collection: FleetCollection::new(options.endpoint, name, options.timeout, options.query_timeout),
+            collection: FleetCollection::new(options, name),
             groups: groups.to_vec(),
             statistics: Mutex::default(),
             known: Mutex::default(),

@@ -12,7 +12,7 @@ use crate::git::{BlobContent, GitVersion, Repository, RepositoryKind, git_versio
 use crate::index::Segments;
 use crate::model::{BlobId, chain};
 use crate::remote::{EmbeddingApi, Endpoint, ServerProbe, is_about_key};
-use crate::session::{Freshness, OpError, Workspace, sizes};
+use crate::session::{FleetFolder, Freshness, OpError, Workspace, sizes};
 use crate::setup::hooks::{self, Foreign, HookState, HookStatus, RunOutcome, Trial};
 use crate::sidecar::{Sidecar, State, volume};
 
@@ -553,7 +553,7 @@ impl Examinee<'_> {
 }
 
 /// Returns the fix for a server that does not respond. `section` contains its settings.
-pub(super) fn reached(section: &str, error: &(dyn Error + 'static)) -> String {
+fn reached(section: &str, error: &(dyn Error + 'static)) -> String {
     if is_about_key(error) {
         format!(
             "run codescout config set {section}.key_file PATH with a file that contains the right key, or set the \
@@ -598,8 +598,7 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
         tell(struck.to_owned());
         model(&reranker.options().model).into_iter().for_each(&mut tell);
     }
-    let of_qdrant = super::qdrant::leaves(workspace).into_iter();
-    of_qdrant.chain(super::qdrant::leaves_of_fleet()).for_each(tell);
+    leaves_of_fleet().into_iter().for_each(tell);
     if findings.is_empty() {
         findings.push(finding(
             Severity::Fine,
@@ -611,8 +610,25 @@ pub(super) fn what_leaves(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
+/// Lists the data that the server of the user's fleet receives. Empty without a fleet.
+fn leaves_of_fleet() -> Vec<String> {
+    let folder = FleetFolder::at(None).ok().filter(|folder| folder.settings().exists());
+    let config = folder.and_then(|folder| folder.config().ok());
+    let Some(options) = config.and_then(|config| config.qdrant.options().ok()?) else {
+        return Vec::new();
+    };
+    vec![
+        format!("{}, where codescout fleet finds files:", destination(&options.endpoint)),
+        "for each chunk of the fleet's repositories its vector and up to three paths; for each file its path, \
+         language, names of definitions and hashes of its words; for each repository its name, groups and commit"
+            .to_owned(),
+        "no text, and nothing from files whose names suggest secrets".to_owned(),
+        "the vector and the hashed words of every question about the fleet".to_owned(),
+    ]
+}
+
 /// Describes a server: its address, its proxy, and whether a key is sent.
-pub(super) fn destination(endpoint: &Endpoint) -> String {
+fn destination(endpoint: &Endpoint) -> String {
     let to = if endpoint.is_loopback() {
         format!("{endpoint} (this machine)")
     } else {

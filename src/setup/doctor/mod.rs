@@ -5,7 +5,6 @@
 
 mod checks;
 mod language_servers;
-mod qdrant;
 mod remedy;
 
 use std::path::Path;
@@ -46,7 +45,7 @@ impl Severity {
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     /// The area: `git`, `repository`, `sidecar`, `index`, `objects`, `hooks`, `configuration`, `embedder`, `sparse`,
-    /// `reranker`, `qdrant`, `language-servers` or `privacy`.
+    /// `reranker`, `language-servers` or `privacy`.
     pub(crate) area: &'static str,
     /// The severity.
     pub(crate) severity: Severity,
@@ -136,12 +135,11 @@ pub(crate) fn examine(path: &Path, interrupt: &AtomicBool) -> Report {
 
 /// Checks all servers at the same time, so that the waits do not add up.
 fn servers(workspace: &Workspace, interrupt: &AtomicBool) -> Vec<Finding> {
-    workspace.vector_sharing().know_models();
-    let looks: [&(dyn Fn() -> Vec<Finding> + Sync); 4] = [
+    workspace.know_models();
+    let looks: [&(dyn Fn() -> Vec<Finding> + Sync); 3] = [
         &|| checks::embedder(workspace, interrupt),
         &|| checks::sparse(workspace, interrupt),
         &|| checks::reranker(workspace, interrupt),
-        &|| qdrant::examined(workspace, interrupt),
     ];
     thread::scope(|scope| {
         let begun: Vec<_> = looks
