@@ -9,10 +9,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::args::{FleetAddArgs, FleetArgs, FleetCommand, FleetIndexArgs, FleetVerifyArgs, Global, PageArgs, Paged};
+use super::import::trust_of;
 use super::progress::CliProgress;
 use super::render::Output;
 use super::{Found, INTERRUPTED, grep, op};
-use crate::session::{CallCtx, Context as _, Fed, FleetFolder, OpError, Recorded, Result, Workspace, ensure};
+use crate::model::count::count;
+use crate::session::{CallCtx, Context as _, Fed, Feeding, FleetFolder, OpError, Recorded, Result, Workspace, ensure};
 
 /// Time between looks at the refs of a watched fleet.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -238,10 +240,15 @@ fn store(
         Err(error) => return Err(error),
     };
     let progress = CliProgress::new(global.quiet);
+    let pull = args.pull.then(|| trust_of(args.trust.as_deref())).transpose()?;
     let mut failed = Vec::new();
     for link in links {
         let call = CallCtx::unlimited(progress.ctx());
-        match fleet.feed(&workspace, &link, lost.contains(&link.name), &call) {
+        let feeding = Feeding {
+            is_lost: lost.contains(&link.name),
+            pull,
+        };
+        match fleet.feed(&workspace, &link, feeding, &call) {
             Ok(Some(fed)) => say(&link.name, &fed, output)?,
             Ok(None) => {}
             Err(_) if INTERRUPTED.load(Ordering::SeqCst) => return Err(OpError::interrupted()),
@@ -273,6 +280,7 @@ fn say(name: &str, fed: &Fed, output: &mut Output) -> Result<()> {
         recorded,
         n_put,
         n_removed,
+        n_pulled,
         elapsed,
     } = fed;
     if output.json {
@@ -281,12 +289,17 @@ fn say(name: &str, fed: &Fed, output: &mut Output) -> Result<()> {
             "stored": recorded,
             "points_stored": n_put,
             "points_removed": n_removed,
+            "files_pulled": n_pulled,
             "elapsed_ms": elapsed.as_millis() as u64,
         });
         output.json(&row)?;
     } else {
+        let pulled = match n_pulled {
+            0 => String::new(),
+            n => format!("; took {} from the pushed index", count(*n, "file")),
+        };
         output.line(&format!(
-            "{name}: {}; stored {n_put} points, removed {n_removed} in {:.1} s",
+            "{name}: {}{pulled}; stored {n_put} points, removed {n_removed} in {:.1} s",
             described(recorded),
             elapsed.as_secs_f64()
         ))?;
@@ -302,8 +315,12 @@ fn run_verify(workspace: &Workspace, global: &Global, args: &FleetVerifyArgs, ou
         let call = CallCtx::unlimited(progress.ctx());
         let checked = fleet.check(workspace, &link, &call).and_then(|checked| {
             let is_repaired = args.repair && !checked.is_sound;
+            let feeding = Feeding {
+                is_lost: true,
+                pull: None,
+            };
             let fed = is_repaired
-                .then(|| fleet.feed(workspace, &link, true, &call))
+                .then(|| fleet.feed(workspace, &link, feeding, &call))
                 .transpose()?;
             Ok((checked, fed.flatten()))
         });

@@ -41,7 +41,7 @@ pub(crate) use call::Limits;
 pub(crate) use error::{Context, ErrorOut, bail, ensure};
 pub use error::{OpError, Result};
 pub(crate) use exchange::{Content, Purpose, PushPlan, Remote};
-pub(crate) use fleet::{Fed, FleetFolder, Recorded};
+pub(crate) use fleet::{Fed, Feeding, FleetFolder, Recorded};
 pub use history::{OpenedHistory, Records, Uncommitted};
 pub(crate) use indexer::{IndexerOptions, ReadyIndexer};
 pub(crate) use jobs::{Advance, End, Hold, Job, Made, Task};

@@ -81,6 +81,12 @@ pub(crate) struct FleetIndexArgs {
     /// Keep running, and store what is new whenever a ref moves
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Take what CI has indexed (`codescout push`) from the refs of each repository instead of indexing it again
+    #[arg(long)]
+    pub(crate) pull: bool,
+    /// Require a signature by this key: 64 hexadecimal digits or a PEM file
+    #[arg(long, value_name = "KEY", requires = "pull")]
+    pub(crate) trust: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

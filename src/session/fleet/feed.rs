@@ -8,18 +8,35 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::call::CallCtx;
 use super::super::error::{Context as _, OpError, Result};
+use super::super::exchange::{Content, Purpose, Remote};
 use super::super::open::{Build, Session, ViewRequest};
+use super::super::share::ImportOptions;
 use super::super::workspace::Workspace;
 use super::points::{Points, id_of_repository, point_of_repository};
 use super::record::{KnownPoints, Recorded};
 use super::{Fleet, unknown};
+use crate::bundle::Trust;
 use crate::config::Link;
 use crate::embed::Embedder;
+use crate::git::Bounds;
+use crate::ingest::Audit;
 use crate::remote::{PointId, RemoteError};
 use crate::sidecar::FileLock;
 
 /// Number of points that are computed at a time, which limits memory.
 const POINTS_AT_A_TIME: usize = 20_000;
+
+/// Maximum size of an index that is taken from the refs of a repository.
+const MAX_PULLED_BYTES: u64 = 2 << 30;
+
+/// How a repository is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feeding {
+    /// True if the server may lack points that are recorded.
+    pub(crate) is_lost: bool,
+    /// If given, takes what was pushed to the refs of the repository with a signature that this accepts.
+    pub(crate) pull: Option<Trust>,
+}
 
 /// What was done for a repository.
 #[derive(Clone, Debug, Default)]
@@ -30,18 +47,19 @@ pub(crate) struct Fed {
     pub(crate) n_put: usize,
     /// Number of points that were removed.
     pub(crate) n_removed: usize,
+    /// Number of files of which the index was taken from the repository.
+    pub(crate) n_pulled: usize,
     /// The duration.
     pub(crate) elapsed: Duration,
 }
 
 impl Fleet {
-    /// Stores what is new of a repository, and removes what is gone. Returns `None` if it is stored already. `is_lost`
-    /// means that the server may lack points that are recorded.
+    /// Stores what is new of a repository, and removes what is gone. Returns `None` if it is stored already.
     pub(crate) fn feed(
         &self,
         workspace: &Workspace,
         link: &Link,
-        is_lost: bool,
+        feeding: Feeding,
         call: &CallCtx<'_>,
     ) -> Result<Option<Fed>> {
         let began = Instant::now();
@@ -57,9 +75,14 @@ impl Fleet {
             .to_string();
         let groups = workspace.config.links.scopes_of(name);
         let before = self.records.of_repository(name).ok().flatten().unwrap_or_default();
-        if !is_lost && before.is_whole && before.commit == commit && before.groups == groups {
+        if !feeding.is_lost && before.is_whole && before.commit == commit && before.groups == groups {
             return Ok(None);
         }
+        let pulled = feeding.pull.map(|trust| pull(&session.workspace, trust, call));
+        let n_pulled = pulled.unwrap_or(Ok(0)).unwrap_or_else(|error| {
+            tracing::warn!("{name}: the pushed index is not used: {error:#}");
+            0
+        });
         let request = ViewRequest {
             build: Build::Need,
             ..ViewRequest::of(&commit)
@@ -71,7 +94,7 @@ impl Fleet {
         let dim = workspace.models.own().profile().dim;
         self.collection.create(dim, interrupt).map_err(failed)?;
         let known = match self.records.points(name) {
-            Ok(known) if !is_lost => known,
+            Ok(known) if !feeding.is_lost => known,
             unusable => {
                 if let Err(error) = unusable {
                     tracing::warn!("{error:#}");
@@ -118,6 +141,7 @@ impl Fleet {
             recorded,
             n_put: new.len(),
             n_removed: gone.len(),
+            n_pulled,
             elapsed: began.elapsed(),
         }))
     }
@@ -175,6 +199,25 @@ impl Fleet {
             )
         })
     }
+}
+
+/// Takes the index that was pushed to the refs of a repository. Returns the number of new files.
+fn pull(workspace: &Workspace, trust: Trust, call: &CallCtx<'_>) -> Result<usize> {
+    let bounds = Bounds {
+        max_bytes: MAX_PULLED_BYTES,
+        until: None,
+        interrupt: call.ctx.interrupt,
+    };
+    let place = workspace.repository.common_dir().display().to_string();
+    let remote = Remote::open(workspace, &place, Content::Records, Purpose::Pull, bounds)?;
+    let plan = remote.plan_pull(workspace, trust)?;
+    let options = ImportOptions {
+        trust,
+        is_own: false,
+        audit: Audit::Sample,
+    };
+    let taken = remote.pull(&plan, workspace, options, call.ctx)?;
+    Ok(taken.iter().map(|bundle| bundle.imported.n_blobs).sum())
 }
 
 /// Converts an error of the server.

@@ -32,7 +32,7 @@ use crate::remote::FleetCollection;
 use crate::sidecar::write_atomic;
 
 pub(super) use choose::{Chosen, some_of};
-pub(crate) use feed::Fed;
+pub(crate) use feed::{Fed, Feeding};
 pub(crate) use record::Recorded;
 use record::Records;
 
