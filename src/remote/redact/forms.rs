@@ -173,7 +173,7 @@ all  (?i)\bset\s+password\s+(?:for\s+\S+\s*)?=\s*["']([^"'\n]{4,})["']
 all  (?i)\busername=[^,\s]+,password=([^,\s"']{4,})
 all  (?i)\.(?:getOrDefault|getProperty)\(\s*["'][\w.-]*(?:password|passwd|secret|api_?key|token)["']\s*,\s*["']([^"'\n]{4,})["']
 all  \b(?:NetworkCredential|PasswordAuthentication)\(\s*"[^"\n]*",\s*"([^"\n]{4,})"
-all  (?i)\bexpect\s+(?:-\w+\s+)?["{*]?[^\n]{0,40}pass[^\n]{0,40}?\s(?:\{\s*)?(?:exp_)?send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
+all  (?i)\bexpect\s+(?:-\w+\s+)?["{*]?[^;]{0,40}?(?:pass|assw)[^\n]{0,40}?\s(?:\{\s*)?(?:exp_)?send\s+(?:--\s+)?["']([^"'\n$]{4,}?)\\[rn]["']
 any  (?i)\bSecret(?:Str|Bytes|String|Text|Value)?(?:::new|\.of|\.from\w*)?\(\s*(?:\w+\s*=\s*)?[bB]?["']([^"'\n]{4,})["']
 all  (?i)\bbuildConfigField\b[^\n]{0,40}["'][\w.-]*(?:password|passwd|secret|api_?key|token)\w*["']\s*,\s*["'](?:\\?["'])?([^"'\\\n$]{4,})
 random  (?im)\b(?:log_?in|log_?on|credentials?)\s*[:=]\s*["']?[\w.@-]{2,40}["']?\s*/\s*["']?(\S{4,}?)["']?[ \t]*\r?$
@@ -203,7 +203,7 @@ all  \bnet\s+use\s+(?:[\w*]:?\s+)?\\\\\S+\s+([^\s/<*-]\S{3,})
 all  \brclone\s+obscure\s+ARGUMENT
 all  \brclone\s+config\b[^\n]*\s(?:pass|password|\w*secret\w*|key|token)[\s=]ARGUMENT
 all  \bansible-vault\s+encrypt_string\b(?:\s+--[\w-]+(?:[\s=]+[\w@./-]+)?)*?\s+(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\\-][^\s"']{3,}))(?:\s+--|\s*$)
-all  \bnet\s+user?\b(?:[^\n]*\s/user:\S+|\s+[a-z]\w*)\s+([^\s/<*-]\S{5,})
+all  \bnet\s+(?:use\b[^\n]*\s/user:\S+|user\s+[a-z]\w*)\s+([^\s/<*-]\S{5,})
 all  \b(?:htpasswd\s+-\w*b\w*\s+\S+|rabbitmqctl\s+(?:add_user|change_password)|mc\s+alias\s+set\s+\S+\s+\S+)\s+\S+\s+ARGUMENT
 all  \b(?:vault\s+kv\s+put|kubectl\s+create\s+secret)\bARGS(?:--from-literal=)?\w+=ARGUMENT
 all  \bput-parameter\bARGSSecureStringARGS--value\s+ARGUMENT
