@@ -148,6 +148,29 @@ fn a_real_qdrant_finds_the_same_files() {
 }
 
 #[test]
+fn what_ci_pushed_is_not_indexed_again() {
+    let fleet = Fleet::new();
+    let ci = fleet.client.clone_with("ci", &[]);
+    call_in(ci.root(), &["push", "--yes"], b"").expect(0);
+    let pulled = |args: &[&str]| {
+        let indexed = fleet
+            .call(&[&["index", "client", "--json"], args].concat())
+            .expect(0)
+            .json();
+        indexed["files_pulled"].as_u64().unwrap()
+    };
+    let key = "0123456789abcdef".repeat(4);
+    assert_eq!(pulled(&["--pull", "--trust", &key]), 0, "it is not signed");
+    fleet.client.write("src/new.rs", "pub fn pushed_later() {}\n");
+    fleet.client.commit("new");
+    ci.git(["pull", "--quiet"]);
+    call_in(ci.root(), &["push", "--yes"], b"").expect(0);
+    assert_eq!(pulled(&["--pull"]), 1);
+    assert_eq!(fleet.found("pushed_later")[0], "client:/src/new.rs");
+    fleet.call(&["verify", "client"]).expect(0);
+}
+
+#[test]
 fn only_what_is_new_is_stored() {
     let fleet = Fleet::new();
     fleet.index();
