@@ -14,7 +14,7 @@ use crate::model::{Ctx, Oid, RepoPath, Stage};
 use super::files::{last_deletion, state_at};
 use super::follow::{ABSENT, Followed, Step, Timeline, UNKNOWN, follow, last_step};
 use super::known::{ChangeKey, SymbolChangeCache};
-use super::lineage::{FileRecords, MAX_SEARCHED_FILES, SymbolRecord, file_records, settle};
+use super::lineage::{FileRecords, SymbolRecord, file_records, searched, settle};
 use super::record::{Boundary, Change, Entry, PathChange};
 use super::store::{History, HistoryError, Reachable};
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey};
@@ -448,10 +448,11 @@ impl<'a> SymbolTracer<'a> {
         let record = match self.known.get(&key.path, &search) {
             Some(known) => record_of(&known, key),
             None => {
-                let touched = self.history.touched(commit)?;
-                if !(2..=MAX_SEARCHED_FILES).contains(&touched.len()) {
+                let Some(paths) = searched(&self.history.changes_at(commit)?) else {
                     return Ok(());
-                }
+                };
+                let mut touched: Vec<RepoPath> = paths.into_iter().collect();
+                touched.sort_unstable();
                 let Some(found) = self.files_at(commit, &touched)? else {
                     return Ok(());
                 };
@@ -597,10 +598,10 @@ impl Timeline for SymbolTracer<'_> {
         let is_near = |path: &RepoPath, change: &Change| {
             change.path == *path || change.origin.as_ref().is_some_and(|origin| origin.path == *path)
         };
-        let is_searched = changes.len() <= MAX_SEARCHED_FILES;
+        let searched = searched(&changes).unwrap_or_default();
         let touched = changes
             .iter()
-            .filter(|change| is_searched || is_near(&key.path, change));
+            .filter(|change| searched.contains(&change.path) || is_near(&key.path, change));
         let touched: Vec<RepoPath> = touched.map(|change| change.path.clone()).collect();
         let mut found = Vec::new();
         for path in &touched {

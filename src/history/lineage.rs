@@ -11,14 +11,16 @@ use std::ops::Range;
 use crate::extract::{DefinitionKind, Edit, lang_of_path, offset_after, touches};
 use crate::model::{Lang, RepoPath};
 
+use super::record::Change;
 use super::shape::Shape;
 use super::symbols::{FileShapes, SymbolEvents, SymbolKey, edits};
 
-/// Limit on the number of files that a commit may change. Moves between files are not searched in larger commits.
+/// Limit on the number of files that a commit may change, without those that it only renames. Moves between files are not
+/// searched in larger commits.
 pub(super) const MAX_SEARCHED_FILES: usize = 100;
-/// Version of the rules in this file. Increase it if the same versions give different records. 6: of very many
-/// definitions with one name, none is compared.
-pub(super) const LINEAGE_VERSION: u32 = 6;
+/// Version of the rules in this file. Increase it if the same versions give different records. 7: files
+/// that are only renamed do not count in the limit on files.
+pub(super) const LINEAGE_VERSION: u32 = 7;
 /// Bodies with fewer tokens are too small for their similarity to be significant.
 const MIN_TOKENS: u32 = 12;
 /// Minimum similarity of definitions with different names: in the same file, and in different files.
@@ -297,6 +299,19 @@ fn overlaps(edits: &[Edit], range: &Range<usize>) -> bool {
 
 fn percent(confidence: f64) -> u8 {
     (confidence * 100.0).round().clamp(0.0, 100.0) as u8
+}
+
+/// Returns the paths between which a commit may have moved definitions: those that it changed, without files that it only
+/// renamed. Returns `None` if these are too few or too many to search.
+pub(super) fn searched(changes: &[Change]) -> Option<HashSet<RepoPath>> {
+    let renamed = |change: &Change| change.origin.clone().filter(|origin| origin.similarity == 100);
+    let left: HashSet<RepoPath> = changes.iter().filter_map(renamed).map(|origin| origin.path).collect();
+    let is_left = |change: &Change| change.new.is_none() && left.contains(&change.path);
+    let changed = changes
+        .iter()
+        .filter(|change| renamed(change).is_none() && !is_left(change));
+    let paths: HashSet<RepoPath> = changed.map(|change| change.path.clone()).collect();
+    (2..=MAX_SEARCHED_FILES).contains(&paths.len()).then_some(paths)
 }
 
 /// Searches the files of a commit for the origins of added definitions. Marks removed definitions that were moved to

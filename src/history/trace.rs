@@ -1,6 +1,6 @@
 //! Traces the changes of definitions in the commits of a batch, on several threads.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use crate::model::{Oid, RepoPath, explain_by};
 use crate::sidecar::FileError;
 
 use super::batch::Batch;
-use super::lineage::{FileRecords, MAX_SEARCHED_FILES, file_records, settle};
+use super::lineage::{FileRecords, MAX_SEARCHED_FILES, file_records, searched, settle};
 use super::record::{Entry, PathChange};
 use super::symbol_batch::{SymbolBatch, TracedChange, TracedPaths};
 use super::symbols::FileShapes;
@@ -45,12 +45,17 @@ pub fn trace(
     advance: &(dyn Fn() + Sync),
     interrupt: &AtomicBool,
 ) -> Result<TracedPaths, TraceError> {
+    let n_touched = locals.iter().map(|&local| Ok((local, batch.n_touched(local)?)));
+    let n_touched = n_touched.collect::<Result<HashMap<u32, usize>, FileError>>()?;
+    let mut of_large = HashMap::new();
+    for (&local, _) in n_touched.iter().filter(|(_, n)| **n > MAX_SEARCHED_FILES) {
+        let paths = searched(&batch.changes_at(local)?);
+        of_large.extend(paths.map(|paths| (local, paths)));
+    }
     let tracer = Tracer {
         batch,
-        n_touched: locals
-            .iter()
-            .map(|&local| Ok((local, batch.n_touched(local)?)))
-            .collect::<Result<_, FileError>>()?,
+        n_touched,
+        searched: of_large,
         advance,
         interrupt,
     };
@@ -131,6 +136,8 @@ struct Tracer<'a> {
     batch: &'a Batch,
     /// The number of paths that each commit changed.
     n_touched: HashMap<u32, usize>,
+    /// The paths between which definitions may have moved in commits that changed many.
+    searched: HashMap<u32, HashSet<RepoPath>>,
     advance: &'a (dyn Fn() + Sync),
     interrupt: &'a AtomicBool,
 }
@@ -153,7 +160,9 @@ impl Tracer<'_> {
                 return Err(TraceError::Interrupted);
             }
             let local = change.commit - self.batch.base();
-            let keeps = (2..=MAX_SEARCHED_FILES).contains(&self.n_touched[&local]);
+            let is_searched = |paths: &HashSet<RepoPath>| paths.contains(path);
+            let keeps = (2..=MAX_SEARCHED_FILES).contains(&self.n_touched[&local])
+                || self.searched.get(&local).is_some_and(is_searched);
             let before = self.before(path, change)?;
             let before_path = before.as_ref().map_or(path, |(path, _)| path);
             let old = load(

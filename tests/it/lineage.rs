@@ -626,6 +626,39 @@ fn a_revert_goes_on_with_the_life_before() {
 }
 
 #[test]
+fn renamed_files_do_not_count_in_the_limit_of_searched_files() {
+    let function = |name: &str| {
+        format!(
+            "fn {name}(a: u32) -> u32 {{\n    let sum = first(a) + second(a, 3);\n    third(sum, {name:?}) + 7\n}}\n"
+        )
+    };
+    let repo = TestRepo::empty();
+    for number in 0..60 {
+        repo.write(format!("f{number}.rs"), function(&format!("renamed_{number}")));
+    }
+    repo.write("all.rs", function("stays") + &function("target"));
+    repo.commit("add");
+    for number in 0..60 {
+        repo.rename(format!("f{number}.rs"), format!("src/f{number}.rs"));
+    }
+    repo.write("all.rs", function("stays"));
+    repo.write("src/one.rs", function("target"));
+    repo.commit("split");
+    let (repository, history, tip) = recorded(&repo);
+    let key = SymbolKey {
+        path: RepoPath::from("src/one.rs"),
+        name: "target".to_owned(),
+        nth: 1,
+    };
+    let traced = traced(&repository, &history);
+    for history in [&history].into_iter().chain(&traced) {
+        let life = whole_life(&repository, history, tip, &history.reachable(&[tip]), &key);
+        let events: Vec<_> = life.changes.iter().map(|change| change.events.names()).collect();
+        assert_eq!(events, [vec!["moved"], vec!["added"]]);
+    }
+}
+
+#[test]
 fn what_is_gone_is_followed_from_where_it_was_removed() {
     let repo = TestRepo::new("//- a.py\ndef gone(a):\n    return compute(a, 1)\n\ndef kept():\n    pass\n");
     repo.write(
