@@ -98,6 +98,8 @@ pub(super) struct Candidate {
     pub(super) reranked: Option<f32>,
     /// Further candidates in the same file, best first.
     pub(super) further: Vec<Candidate>,
+    /// Documents of other repositories with the same text.
+    pub(super) copies: Vec<u32>,
 }
 
 /// The files and documents to search; `None` for all.

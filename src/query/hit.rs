@@ -335,8 +335,9 @@ impl Searcher<'_> {
         let file = candidate.place.file;
         let literal = ranked.exact.line(candidate.doc, file);
         let best = self.best_line(candidate, ranked, literal, opened)?;
-        let others = scope
-            .places(self.view, candidate.doc)
+        let docs = [candidate.doc].into_iter().chain(candidate.copies.iter().copied());
+        let others = docs
+            .flat_map(|doc| scope.places(self.view, doc))
             .filter(|place| *place != candidate.place);
         for place in [candidate.place].into_iter().chain(others) {
             let Some((extraction, chunk)) = self.chunk(place, opened)? else {

@@ -346,6 +346,7 @@ impl Searcher<'_> {
                 features: features(rank, doc, score / best),
                 reranked: None,
                 further: Vec::new(),
+                copies: Vec::new(),
             })
         });
         candidates.collect()
@@ -378,6 +379,7 @@ impl Searcher<'_> {
                     features,
                     reranked: None,
                     further: Vec::new(),
+                    copies: Vec::new(),
                 }
             });
             // A document at several places counts at the best one; among equal places, at the first by path.

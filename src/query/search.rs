@@ -1,12 +1,14 @@
 //! Runs a search: ranks candidates (`ranking.rs`), reranks them, and makes hits of them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
 use roaring::RoaringBitmap;
 
 use crate::embed::{Embedder, SparseEmbedder, StaticModel};
+use crate::model::ChunkKey;
 use crate::snapshot::View;
 
 use super::analyze::Form;
@@ -178,7 +180,7 @@ impl<'a> Searcher<'a> {
         }
         let files = ranked.candidates.iter().map(|candidate| candidate.place.file).collect();
         let n_kept = n_wanted.saturating_add(1).max(n_judged);
-        let mut candidates = std::mem::take(&mut ranked.candidates);
+        let mut candidates = self.without_copies(std::mem::take(&mut ranked.candidates));
         let mut kept = if self.is_flat(request, &ranked.reading, &candidates) {
             if request.is_weighted() {
                 spread(&mut candidates, self.view);
@@ -237,6 +239,30 @@ impl<'a> Searcher<'a> {
             judges: run.judges,
             uses_graph: self.meaning.uses_graph(run.scope.docs(&self.live), LEG_CANDIDATES),
         })
+    }
+
+    /// Adds candidates with the text of a better one in another repository to that one. In one repository, equal texts are
+    /// one document.
+    fn without_copies(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        if self.view.linked().is_empty() {
+            return candidates;
+        }
+        let segments = self.view.segments();
+        let mut first: HashMap<ChunkKey, usize> = HashMap::new();
+        let mut kept: Vec<Candidate> = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let Some((segment, row)) = segments.of_doc(candidate.doc) else {
+                continue;
+            };
+            match first.entry(segment.lexical.key(row)) {
+                Entry::Occupied(known) => kept[*known.get()].copies.push(candidate.doc),
+                Entry::Vacant(new) => {
+                    new.insert(kept.len());
+                    kept.push(candidate);
+                }
+            }
+        }
+        kept
     }
 
     /// Returns true if a file can have several hits: on request, for similar code, for a stack trace, and if the query

@@ -162,6 +162,22 @@ fn a_question_includes_linked_repositories_on_request() {
 }
 
 #[test]
+fn copies_in_several_repositories_are_one_result() {
+    let (library, program) = pair();
+    let copy = library.read("src/shapes/area.py");
+    program.write("copied/area.py", copy);
+    let found = call(&program, &["search", "surface of a shape", "--linked", "--json"]).json();
+    let results = found["results"].as_array().unwrap();
+    let paths = |value: &Value| value["path"].as_str().unwrap().to_owned();
+    let about: Vec<&Value> = results.iter().filter(|hit| paths(hit).ends_with("/area.py")).collect();
+    assert_eq!(about.len(), 1, "{found:#}");
+    let mut places: Vec<String> = about[0]["places"].as_array().unwrap().iter().map(paths).collect();
+    places.push(paths(about[0]));
+    places.sort();
+    assert_eq!(places, ["copied/area.py", "shapes:/src/shapes/area.py"]);
+}
+
+#[test]
 fn callers_are_found_across_repositories() {
     let (_library, program) = pair();
     for target in ["shapes:/src/shapes/area.py#area", "shapes:src/shapes/area.py#area"] {
