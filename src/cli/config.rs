@@ -8,8 +8,8 @@ use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{
-    Config, Entry, Environment, NAMED, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust, unset,
-    untrusted_key,
+    Config, Entry, Environment, NAMED, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust,
+    trust_text, unset, untrusted_key_in,
 };
 use crate::git::Repository;
 use crate::query::nearest;
@@ -121,13 +121,13 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
         let is_changed = if Repository::discover(&global.repo).is_ok() {
-            change.apply(&path, &opened, &|| Ok(()))?
+            change.apply(&path, &opened, &|_, _| Ok(()))?
         } else {
             let resolved = || {
                 let files = RepositoryFiles::default();
                 Ok(Config::resolve(&Overrides::default(), &Environment::read(), &files)?.entries())
             };
-            change.apply(&path, &resolved, &|| Ok(()))?
+            change.apply(&path, &resolved, &|_, _| Ok(()))?
         };
         return change.answer(is_changed, None, &path, output);
     }
@@ -138,11 +138,13 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     // Without the lock, concurrent commands could overwrite each other's changes.
     let lock = sidecar.lock_unless(PATIENCE, &INTERRUPTED)?;
     let (path, environment) = (file(&workspace), Environment::read());
-    // Changing one line must not turn an untrusted file into a trusted one.
-    let was_trusted = matches!(untrusted_key(&path, &environment), Ok(None));
-    let record = || {
-        if was_trusted && (untrusted_key(&path, &environment)?.is_some() || workspace.repository.is_inside_another()) {
-            Ok(trust(&path, &environment)?)
+    // Changing one line must not turn an untrusted file into a trusted one. The file is not read again: somebody may have
+    // replaced it.
+    let record = |before: &str, after: &str| {
+        let needs_trust = |text: &str| untrusted_key_in(&path, text, &environment);
+        let was_trusted = matches!(needs_trust(before), Ok(None));
+        if was_trusted && (needs_trust(after)?.is_some() || workspace.repository.is_inside_another()) {
+            Ok(trust_text(&path, after, &environment)?)
         } else {
             Ok(())
         }
@@ -158,38 +160,43 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Changes the file, and undoes the change if the repository cannot be opened with the new settings. Returns true
-    /// if the file has changed, and the resulting settings.
+    /// Changes the file, and undoes the change if the repository cannot be opened with the new settings. Calls `record`
+    /// with the text before and after each change. Returns true if the file has changed, and the resulting settings.
     fn apply(
         &self,
         path: &Path,
         opened: &dyn Fn() -> Result<Vec<Entry>>,
-        record: &dyn Fn() -> Result<()>,
+        record: &dyn Fn(&str, &str) -> Result<()>,
     ) -> Result<(bool, Vec<Entry>)> {
         let was_usable = opened().is_ok();
-        let before = crate::git::read_small_file(path).ok().flatten();
-        let is_changed = match self.value {
-            Some(value) => set(path, self.key, value).map(|()| true)?,
-            None => {
-                let is_changed = unset(path, self.key)?;
-                // Without a server, the name of its model would be interpreted as the path of a local model.
-                if is_changed && self.key == "embedding.server" {
-                    unset(path, "embedding.model")?;
-                }
-                is_changed
-            }
+        let mut edits = match self.value {
+            Some(value) => vec![set(path, self.key, value)?],
+            None => Vec::from_iter(unset(path, self.key)?),
         };
-        match record().and_then(|()| opened()) {
-            Ok(now) => Ok((is_changed, now)),
+        // Without a server, the name of its model would be interpreted as the path of a local model.
+        if self.value.is_none() && self.key == "embedding.server" && !edits.is_empty() {
+            edits.extend(unset(path, "embedding.model")?);
+        }
+        let mut texts = edits.iter();
+        let recorded = texts.try_for_each(|edit| record(edit.before.as_deref().unwrap_or_default(), &edit.after));
+        match recorded.and_then(|()| opened()) {
+            Ok(now) => Ok((!edits.is_empty(), now)),
             // The settings were invalid before, so this change did not cause the error.
             Err(error) if !was_usable => {
                 Err(error.context(format!("wrote {}, but the settings are still invalid", path.display())))
             }
             // A value of the right type may still be invalid.
             Err(error) => {
-                match before {
-                    Some(bytes) => write_atomic(path, &bytes).map_err(Into::into).and_then(|()| record()),
-                    None => std::fs::remove_file(path).map_err(Into::into),
+                let (first, last) = (edits.first(), edits.last());
+                match first
+                    .zip(last)
+                    .map(|(first, last)| (first.before.as_deref(), &last.after))
+                {
+                    Some((Some(text), after)) => write_atomic(path, text.as_bytes())
+                        .map_err(Into::into)
+                        .and_then(|()| record(after, text)),
+                    Some((None, _)) => std::fs::remove_file(path).map_err(Into::into),
+                    None => Ok(()),
                 }
                 .with_context(|| format!("cannot restore {}", path.display()))?;
                 Err(error.context(format!("{} was not changed", self.key)))

@@ -41,33 +41,45 @@ pub enum EditError {
     },
 }
 
-/// Sets `key` to `value` in the file at `path`. Creates the file if it does not exist. Replaces the file atomically.
-pub fn set(path: &Path, key: &str, value: &str) -> Result<(), EditError> {
-    let literal = info_of(key)?.literal(value)?;
-    let text = text_of(path)?;
-    write(path, &with_setting(&text, key, Some(&literal)))
+/// A change of a file.
+#[derive(Debug)]
+pub struct Edited {
+    /// The text before the change; `None` if there was no file.
+    pub before: Option<String>,
+    /// The text after it.
+    pub after: String,
 }
 
-/// Removes `key` from the file at `path`. Returns true if it was set there.
-pub fn unset(path: &Path, key: &str) -> Result<bool, EditError> {
+/// Sets `key` to `value` in the file at `path`. Creates the file if it does not exist. Replaces the file atomically.
+pub fn set(path: &Path, key: &str, value: &str) -> Result<Edited, EditError> {
+    let literal = info_of(key)?.literal(value)?;
+    let before = text_of(path)?;
+    let after = with_setting(before.as_deref().unwrap_or_default(), key, Some(&literal));
+    write(path, &after)?;
+    Ok(Edited { before, after })
+}
+
+/// Removes `key` from the file at `path`. Returns `None` if it was not set there.
+pub fn unset(path: &Path, key: &str) -> Result<Option<Edited>, EditError> {
     info_of(key)?;
-    let text = text_of(path)?;
-    if !is_set(&text, key) {
-        return Ok(false);
+    let before = text_of(path)?;
+    let text = before.as_deref().unwrap_or_default();
+    if !is_set(text, key) {
+        return Ok(None);
     }
-    let changed = with_setting(&text, key, None);
-    if is_set(&changed, key) {
+    let after = with_setting(text, key, None);
+    if is_set(&after, key) {
         let (key, path) = (key.to_owned(), path.to_owned());
         return Err(EditError::NotALine { key, path });
     }
-    write(path, &changed)?;
-    Ok(true)
+    write(path, &after)?;
+    Ok(Some(Edited { before, after }))
 }
 
-/// Returns the text of a file, or an empty text if the file does not exist.
-fn text_of(path: &Path) -> Result<String, EditError> {
+/// Returns the text of a file, or `None` if the file does not exist.
+fn text_of(path: &Path) -> Result<Option<String>, EditError> {
     // A file with errors is not edited.
-    Ok(file::read_linked(path)?.map(|(_, text)| text).unwrap_or_default())
+    Ok(file::read_linked(path)?.map(|(_, text)| text))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), EditError> {
@@ -171,10 +183,10 @@ mod tests {
     fn one_line_is_taken_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        assert!(!unset(&path, "search.limit").unwrap() && !path.exists());
+        assert!(unset(&path, "search.limit").unwrap().is_none() && !path.exists());
         std::fs::write(&path, "# mine\n[search]\nlimit = 3 # few\n\n[gc]\nauto = false\n").unwrap();
-        assert!(!unset(&path, "gc.reflog_days").unwrap());
-        assert!(unset(&path, "search.limit").unwrap());
+        assert!(unset(&path, "gc.reflog_days").unwrap().is_none());
+        assert!(unset(&path, "search.limit").unwrap().is_some());
         let found = std::fs::read_to_string(&path).unwrap();
         assert_eq!(found, "# mine\n[search]\n\n[gc]\nauto = false\n");
         assert!(matches!(

@@ -19,7 +19,7 @@ pub(crate) mod toml_text;
 mod trust;
 mod value;
 
-pub use edit::{EditError, set, unset};
+pub use edit::{EditError, Edited, set, unset};
 pub use env::{Environment, TerminalVariables, unknown_variables, variables};
 pub use file::FileError;
 pub use links::{LIBRARIES, Link, Links, UnknownLink};
@@ -28,5 +28,5 @@ pub use settings::{
     Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, NAMED, QdrantConfig,
     RerankConfig, SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
 };
-pub use trust::{is_trusted, trust, untrusted_key};
+pub use trust::{is_trusted, trust, trust_text, untrusted_key, untrusted_key_in};
 pub use value::{CommandLine, CommandTimeout};

@@ -271,7 +271,7 @@ pub(super) fn first_key(settings: &Settings, is_wanted: impl Fn(Scope) -> bool) 
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::config::{trust, untrusted_key};
+    use crate::config::{trust, trust_text, untrusted_key};
 
     #[test]
     fn nearer_wins_and_says_so() {
@@ -401,6 +401,10 @@ mod tests {
             assert_eq!(resolve(&environment, true).unwrap().search.limit.value, 3, "{text}");
             assert!(resolve(&Environment::default(), false).is_err(), "{text}");
         }
+        // What was approved is the text, not what is in the file by then.
+        std::fs::write(&machine, "[run]\ntest = 'touch /tmp/evil'\n").unwrap();
+        trust_text(&machine, "[search]\nlimit = 4\n", &environment).unwrap();
+        assert!(untrusted_key(&machine, &environment).unwrap().is_some());
         // Without servers the file needs no record, unless somebody else may have put it there.
         std::fs::write(&machine, "[search]\nlimit = 3\n").unwrap();
         assert_eq!(resolve(&environment, false).unwrap().search.limit.value, 3);

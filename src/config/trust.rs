@@ -32,15 +32,14 @@ impl Trusted {
         recorded.is_ok_and(|recorded| recorded.lines().next() == Some(&hash_of(text)))
     }
 
-    /// Records the file at `path` with its current content.
-    fn add(&self, path: &Path) -> io::Result<()> {
-        let text = std::fs::read_to_string(path)?;
+    /// Records the file at `path` with this content.
+    fn add(&self, path: &Path, text: &str) -> io::Result<()> {
         let record = self.record_of(path)?;
         if let Some(folder) = record.parent() {
             std::fs::create_dir_all(folder)?;
         }
         // The path in the entry is only for human readers.
-        let entry = format!("{}\n{}\n", hash_of(&text), path.display());
+        let entry = format!("{}\n{}\n", hash_of(text), path.display());
         crate::sidecar::write_atomic(&record, entry.as_bytes())
     }
 
@@ -59,10 +58,16 @@ fn hash_of(text: &str) -> String {
 /// Returns the first key of the file at `path` that requires trust, if the file is not recorded. Returns `None` if the
 /// file may be used.
 pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<String>, ConfigError> {
-    let Some((settings, text)) = file::read(path)? else {
-        return Ok(None);
-    };
-    let is_trusted = Trusted::new(environment).contains(path, &text);
+    match file::read(path)? {
+        Some((_, text)) => untrusted_key_in(path, &text, environment),
+        None => Ok(None),
+    }
+}
+
+/// Like [`untrusted_key`], if the content of the file is `text`.
+pub fn untrusted_key_in(path: &Path, text: &str, environment: &Environment) -> Result<Option<String>, ConfigError> {
+    let settings = file::check(path, text)?;
+    let is_trusted = Trusted::new(environment).contains(path, text);
     Ok(first_key(&settings, |scope| scope == Scope::User).filter(|_| !is_trusted))
 }
 
@@ -76,8 +81,19 @@ pub fn is_trusted(path: &Path, environment: &Environment) -> bool {
 
 /// Records the current content of the file at `path` as written or approved by this user.
 pub fn trust(path: &Path, environment: &Environment) -> Result<(), ConfigError> {
+    let text = std::fs::read_to_string(path);
+    let not_recorded = |source| ConfigError::NotRecorded {
+        path: path.to_owned(),
+        source,
+    };
+    trust_text(path, &text.map_err(not_recorded)?, environment)
+}
+
+/// Records `text` as the content of the file at `path` that this user wrote or approved. What is in the file is not read:
+/// somebody may have replaced it.
+pub fn trust_text(path: &Path, text: &str, environment: &Environment) -> Result<(), ConfigError> {
     Trusted::new(environment)
-        .add(path)
+        .add(path, text)
         .map_err(|source| ConfigError::NotRecorded {
             path: path.to_owned(),
             source,

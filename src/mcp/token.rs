@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::hub::Hub;
-use crate::config::{Environment, is_trusted, trust};
+use crate::config::{Environment, is_trusted, trust_text};
 use crate::mcp::HttpOptions;
 use crate::session::{Context as _, Result, bail, check_output_from};
 
@@ -56,7 +56,7 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
         Some(file) if file.exists() => read(file).map(|token| Access::of(&token)),
         Some(file) => {
             check_output_from(Path::new("."), file)?;
-            generate(Some(file.clone()))
+            generate(&random_token()?, Some(file.clone()))
         }
         // Reuses a valid token of the last run, so that clients still work after a restart of the server. The maker of
         // an archive knows the token in it, so it must be recorded.
@@ -70,8 +70,10 @@ pub(super) fn choose(options: &HttpOptions, default_file: Option<PathBuf>) -> Re
                 Ok(Access::of(&token))
             }
             _ => {
-                let access = generate(default_file.clone())?;
-                if let Some(error) = default_file.and_then(|file| trust(&file, &environment).err()) {
+                let token = random_token()?;
+                let access = generate(&token, default_file.clone())?;
+                let text = format!("{token}\n");
+                if let Some(error) = default_file.and_then(|file| trust_text(&file, &text, &environment).err()) {
                     tracing::warn!("the next start makes another token: {error}");
                 }
                 Ok(access)
@@ -122,8 +124,7 @@ pub(crate) fn random_token() -> Result<String> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn generate(file: Option<PathBuf>) -> Result<Access> {
-    let token = random_token()?;
+fn generate(token: &str, file: Option<PathBuf>) -> Result<Access> {
     let mut text = format!("codescout: token {token}\n");
     if let Some(file) = file {
         // The file is replaced, not overwritten, because an existing file may have wider permissions.
@@ -139,7 +140,7 @@ fn generate(file: Option<PathBuf>) -> Result<Access> {
     }
     // Continues if standard error is closed, because the token is in the file.
     let _ = std::io::stderr().write_all(text.as_bytes());
-    Ok(Access::of(&token))
+    Ok(Access::of(token))
 }
 
 #[cfg(test)]

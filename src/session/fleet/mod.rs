@@ -154,7 +154,7 @@ impl FleetFolder {
     /// Removes a repository from the settings. Its points are removed when the fleet is indexed.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         let config = self.config()?;
-        if !unset(&self.settings(), &format!("linked.{name}"))? {
+        if unset(&self.settings(), &format!("linked.{name}"))?.is_none() {
             return Err(unknown(name, &config.links));
         }
         for group in config.links.scopes() {
