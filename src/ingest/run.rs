@@ -112,7 +112,7 @@ impl Ingest<'_> {
         ctx.progress.end();
         let (mut state, known) = self.sound_state(&lock)?;
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
-        match snapshots.load(target.tree) {
+        match snapshots.load_for(target.tree, &known) {
             Ok(Some(layers)) if !can_be_completed(&layers, self.repository, self.options.max_blob_bytes) => {
                 return Ok(Outcome::default());
             }
@@ -222,7 +222,7 @@ impl Ingest<'_> {
     ) -> Result<Outcome, IngestError> {
         let mut reader = self.repository.reader();
         let snapshots = SnapshotStore::new(self.sidecar, state.epoch, state.recipe);
-        let Listing { start, changes, files } = self.list(target, &snapshots, &mut reader)?;
+        let Listing { start, changes, files } = self.list(target, &snapshots, &known, &mut reader)?;
         let mut outcome = Outcome {
             n_files: changes.len(),
             ..Outcome::default()
@@ -291,11 +291,12 @@ impl Ingest<'_> {
         &self,
         target: Target,
         snapshots: &SnapshotStore<'_>,
+        known: &Segments,
         reader: &mut ObjectReader,
     ) -> Result<Listing, IngestError> {
         for tree in self.candidates(target, snapshots, reader) {
             // A damaged manifest cannot be a starting point. It is rebuilt when its own tree is requested.
-            let Ok(Some(layers)) = snapshots.load(tree) else {
+            let Ok(Some(layers)) = snapshots.load_for(tree, known) else {
                 continue;
             };
             // A difference would omit files that were missing when the manifest was stored and are available now.

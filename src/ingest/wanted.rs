@@ -33,7 +33,9 @@ impl Wanted {
         let mut docs = NumberSet::below(segments.n_docs());
         let (mut blobs, mut withheld) = (Vec::new(), HashSet::new());
         for &tree in trees {
-            let Some(layers) = snapshots.load(tree)? else { continue };
+            let Some(layers) = snapshots.load_for(tree, segments)? else {
+                continue;
+            };
             let view = View::new(Provenance::default(), segments.clone(), layers, Default::default());
             for (id, file) in view.files() {
                 let Some(blob) = file.blob else { continue };

@@ -118,6 +118,9 @@ impl Workspace {
         };
         match Segments::open_newest(sidecar, &state, &self.models.own_profile()) {
             Ok(segments) if segments.iter().all(|segment| segment.vectors.is_some()) => {
+                if let Err(error) = layers.iter().try_for_each(|layer| layer.check_blobs(&segments)) {
+                    return Stored::Damaged(error.into());
+                }
                 let segments = self.models.with_added(segments, sidecar, &state);
                 Stored::Whole(Base { segments, layers })
             }

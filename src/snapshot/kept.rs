@@ -42,7 +42,11 @@ impl KeptEdits {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&stored.epoch());
         hasher.update(&recipe.to_le_bytes());
-        hasher.update(&stored.n_blobs().to_le_bytes());
+        // Two indexes that were one once can have as many blobs, with other content.
+        for segment in stored.iter() {
+            let keys = (0..segment.artifacts.n_blobs()).filter_map(|number| segment.artifacts.key(number));
+            keys.for_each(|key| _ = hasher.update(key.blob.0.as_bytes()));
+        }
         hasher.update(&stored.n_docs().to_le_bytes());
         hasher.update(profile.as_bytes());
         let digest = hasher.finalize().to_hex();

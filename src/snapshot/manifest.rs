@@ -256,6 +256,12 @@ impl Manifest {
         if !ascend(0..self.n_files) || !ascend(self.n_files..n_paths) {
             return Err(self.file.damaged("order of paths"));
         }
+        self.check_blobs(segments)
+    }
+
+    /// Checks that `segments` contains every listed blob with the same id and language. That it does not means that files
+    /// of two indexes were mixed, in which one number means two blobs.
+    pub fn check_blobs(&self, segments: &Segments) -> Result<(), FileError> {
         match (0..self.n_files).find(|&index| !self.is_sound(index, segments)) {
             Some(index) => Err(self
                 .file

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::SystemTime;
 
+use crate::index::Segments;
 use crate::model::{Oid, TreeId};
 use crate::sidecar::{FileError, Sidecar, Store, WriterLock};
 
@@ -57,6 +58,16 @@ impl<'a> SnapshotStore<'a> {
             Some(whole) if whole.base().is_none() => Ok(Some(vec![whole, top])),
             _ => Ok(None),
         }
+    }
+
+    /// Like [`Self::load`], and checks that the manifests belong to these segments.
+    pub fn load_for(&self, tree: TreeId, segments: &Segments) -> Result<Option<Vec<Manifest>>, FileError> {
+        let layers = self.load(tree)?;
+        layers
+            .iter()
+            .flatten()
+            .try_for_each(|layer| layer.check_blobs(segments))?;
+        Ok(layers)
     }
 
     /// Returns the file name of a tree's manifest.

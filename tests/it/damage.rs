@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
 use codescout::config::Overrides;
@@ -11,6 +12,7 @@ use codescout::query::Mode;
 use codescout::sidecar::Sidecar;
 use codescout::snapshot::View;
 
+use crate::cli::call_in;
 use crate::indexed::{Answer, Contents, Dice, Indexed, files_below};
 use crate::support::{InTime, TestRepo};
 
@@ -293,6 +295,46 @@ fn manifests_that_changed_places_are_noticed() {
 }
 
 /// Changes format numbers by hand. A file that can be rebuilt is rebuilt.
+/// Numbers of blobs are unique in an index. In copies of it that have been continued apart, one number means two blobs.
+#[test]
+fn indexes_that_were_one_are_not_mixed() {
+    let repo = TestRepo::new("\n//- a.py\ndef one():\n    return 1\n");
+    for (branch, file, name) in [("x", "b.py", "two_in_x"), ("y", "c.py", "three_in_y")] {
+        repo.git(["switch", "--quiet", "--create", branch, "main"]);
+        repo.write(file, format!("def {name}():\n    return 2\n"));
+        repo.commit(branch);
+    }
+    repo.git(["switch", "--quiet", "main"]);
+    let call = |args: &[&str]| call_in(repo.root(), args, b"");
+    let copy = |from: &Path, to: &Path| {
+        let copied = Command::new("cp").arg("-a").arg(from).arg(to).output_in_time().unwrap();
+        assert!(copied.status.success());
+    };
+    let (sidecar, kept, of_x) = (repo.path(".codescout"), repo.beside("kept"), repo.beside("of-x"));
+    let check = |what: &str| {
+        let found = call(&["symbol", "two_in_x", "--ref", "x"]).expect(0).text();
+        assert!(found.contains("b.py"), "{what}: {found}");
+        call(&["symbol", "three_in_y", "--ref", "x"]).expect(1);
+        call(&["symbol", "three_in_y", "--ref", "y"]).expect(0);
+    };
+    call(&["index", "main"]).expect(0);
+    copy(&sidecar, &kept);
+    call(&["index", "x"]).expect(0);
+    fs::rename(&sidecar, &of_x).unwrap();
+    copy(&kept, &sidecar);
+    call(&["index", "y"]).expect(0);
+    copy(&sidecar.join("."), &of_x);
+    fs::remove_dir_all(&sidecar).unwrap();
+    fs::rename(&of_x, &sidecar).unwrap();
+    check("a copy over the index");
+    fs::remove_dir_all(&sidecar).unwrap();
+    copy(&kept, &sidecar);
+    call(&["index", "x"]).expect(0);
+    fs::copy(kept.join("state"), sidecar.join("state")).unwrap();
+    call(&["index", "y"]).expect(0);
+    check("an older state");
+}
+
 #[test]
 fn headers_of_other_formats_are_refused_or_made_anew() {
     let sound = Sound::new();
