@@ -9,7 +9,8 @@ use super::Found;
 use super::args::{Args, Global, ManArgs};
 use super::op::ID_DIGITS;
 use crate::extract;
-use crate::session::{Context as _, Result, check_output_from, write_text};
+use crate::session::{Context as _, Result, check_output_from};
+use crate::sidecar::write_atomic;
 
 /// Writes a page for each command.
 pub(super) fn run(global: &Global, args: &ManArgs) -> Result<Found> {
@@ -31,7 +32,9 @@ fn write(command: Command, folder: &Path) -> Result<()> {
     let page = Man::new(command).source(source);
     let mut text = Vec::new();
     page.render(&mut text)?;
-    write_text(&folder.join(page.get_filename()), &String::from_utf8_lossy(&text))
+    let path = folder.join(page.get_filename());
+    // A link is replaced, also one to a pipe or device.
+    write_atomic(&path, &text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The commit that the program was built from, and its date. Set by releases and `build.rs`.

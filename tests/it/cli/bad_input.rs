@@ -1,7 +1,8 @@
 use std::fs;
+use std::process::Command;
 
 use super::{call, call_in, project};
-use crate::support::TestRepo;
+use crate::support::{InTime, TestRepo};
 
 #[test]
 fn outside_of_a_repository_every_question_fails_alike() {
@@ -182,9 +183,14 @@ fn commands_without_a_repository_write_through_no_link_of_one() {
 
     fs::create_dir(repo.path("own")).unwrap();
     repo.symlink(outside.join("file"), "own/codescout.1");
+    let pipe = repo.beside("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).output_in_time().unwrap();
+    assert!(made.status.success());
+    repo.symlink(&pipe, "own/codescout-blame.1");
     call(&repo, &["man", "own"]).expect(0);
     assert_eq!(fs::read(outside.join("file")).unwrap(), b"precious");
     assert!(!repo.path("own/codescout.1").is_symlink());
+    assert!(!repo.path("own/codescout-blame.1").is_symlink());
 }
 
 #[test]
