@@ -412,7 +412,8 @@ pub(super) fn outcome(operation: &str, address: &str, output: Output) -> Result<
     let message = without_secrets(&said, address);
     Err(ExchangeError::Git(CommandError::Failed {
         operation: operation.to_owned(),
-        message: message.trim().to_owned(),
+        // What a server says cannot look like messages of this program, which begin at the margin.
+        message: message.trim().replace('\n', "\n    "),
     }))
 }
 

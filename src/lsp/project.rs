@@ -25,6 +25,7 @@ use super::servers::Found;
 use super::transport::{Refusal, RequestId, Stopped, Transport, Watch, folder, json_of};
 use super::uri::uri_of;
 use crate::model::ColumnUnit;
+use crate::model::unprintable::is_unprintable;
 
 /// Limit on the time of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(120);
@@ -224,10 +225,12 @@ impl<'a> Project<'a> {
             Stopped::Failed(reason)
         };
         let answer = self.transport.answer::<Initialize>(id, watch)?;
-        let answer = answer.map_err(|refusal| broken(format!("it refuses the handshake: {}", refusal.message)))?;
+        let answer =
+            answer.map_err(|refusal| broken(format!("it refuses the handshake: {}", shown(&refusal.message, 200))))?;
         let encoding = chosen_unit(answer.capabilities.position_encoding.as_ref());
         self.encoding = encoding.ok_or_else(|| broken("it chose an encoding that was not offered".to_owned()))?;
-        self.version = answer.server_info.and_then(|info| info.version);
+        let version = answer.server_info.and_then(|info| info.version);
+        self.version = version.map(|version| shown(&version, 60));
         self.handshake = None;
         self.transport.tell::<Initialized>(InitializedParams {});
         self.transport
@@ -594,4 +597,9 @@ fn greeting(found: &Found, root: &Uri) -> InitializeParams {
         }),
         ..Default::default()
     }
+}
+
+/// Returns the start of a text of a server on one line, without unprintable characters.
+fn shown(text: &str, n: usize) -> String {
+    text.chars().filter(|c| !is_unprintable(*c)).take(n).collect()
 }
