@@ -85,8 +85,15 @@ impl Door {
     /// Checks that a request is for an address of this server.
     pub(super) fn check_host(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let host = single(headers, &header::HOST);
-        let is_own = host.is_some_and(|host| self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)));
-        if is_own { Ok(()) } else { Err(Refused::Host) }
+        match host {
+            Some(host) if self.is_own(host) => Ok(()),
+            _ => Err(Refused::Host),
+        }
+    }
+
+    /// Returns true for an address of this server.
+    pub(super) fn is_own(&self, host: &str) -> bool {
+        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
 
     /// Exchanges the code for a cookie, once. The code is too long to be guessed.

@@ -160,6 +160,10 @@ async fn respond(server: Arc<Server>, pace: &Pace, request: Request) -> Response
         request.headers().clone(),
         request.uri().clone(),
     );
+    // A request for a proxy names its host in the line of the request, too.
+    if uri.authority().is_some_and(|host| !server.door.is_own(host.as_str())) {
+        return refusal(Refused::Host, "/");
+    }
     let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
     if let Some(asset) = Asset::at(uri.path()).filter(|_| server.door.check_host(&headers).is_ok()) {
         let headers = [
