@@ -136,7 +136,7 @@ fn a_real_qdrant_finds_the_same_files() {
             "added once more",
         ] {
             let [by_stub, by_server] = fleets.each_ref().map(|fleet| fleet.found(query));
-            assert!(!by_stub.is_empty(), "{query}");
+            assert!(!by_stub.is_empty() || round == 0, "{query}");
             assert_eq!(by_stub, by_server, "{query}");
         }
         for fleet in &fleets {
