@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use super::profile::Profile;
 use crate::model::explain_by;
@@ -62,8 +61,6 @@ pub struct Batching {
     pub max_bytes: usize,
     /// Number of concurrent calls, each on its own thread.
     pub in_flight: usize,
-    /// Time limit of a call.
-    pub timeout: Duration,
 }
 
 impl Default for Batching {
@@ -72,7 +69,6 @@ impl Default for Batching {
             max_texts: 64,
             max_bytes: 1 << 20,
             in_flight: 1,
-            timeout: Duration::from_secs(60),
         }
     }
 }

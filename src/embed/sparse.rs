@@ -81,11 +81,6 @@ impl SparseVector {
         Ok(Self { terms })
     }
 
-    /// Wraps terms that were taken from a `SparseVector`, so they are sorted by token id and within the limits.
-    pub(crate) fn of_terms(terms: Vec<(u32, f32)>) -> Self {
-        Self { terms }
-    }
-
     /// Returns the token ids with their weights, sorted by token id.
     pub fn terms(&self) -> &[(u32, f32)] {
         &self.terms

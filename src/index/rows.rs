@@ -67,14 +67,6 @@ impl Row {
             Self::Sparse(vector) => vector.is_empty(),
         }
     }
-
-    /// Returns the number of components, or 0 for a sparse vector.
-    pub fn dim(&self) -> usize {
-        match self {
-            Self::Dense(embedding) => embedding.vector.len(),
-            Self::Sparse(_) => 0,
-        }
-    }
 }
 
 impl RowFile {
@@ -127,36 +119,6 @@ impl RowFile {
             Self::Dense(file) => file.weight(row) > 0.0,
             Self::Sparse(file) => file.has(row),
         }
-    }
-
-    /// Returns the number of components of each row, or 0 for sparse vectors.
-    pub fn dim(&self) -> usize {
-        match self {
-            Self::Dense(file) => file.dim(),
-            Self::Sparse(_) => 0,
-        }
-    }
-
-    /// Returns true if `row` contains a vector that is not empty.
-    pub fn has_content(&self, row: u32) -> bool {
-        match self {
-            Self::Dense(file) => file.has_vector(row),
-            Self::Sparse(file) => file.has_terms(row),
-        }
-    }
-
-    /// Returns the vector of `row`. Returns `None` if the row is empty or a placeholder.
-    pub fn row(&self, row: u32) -> Option<Row> {
-        if !self.has_content(row) {
-            return None;
-        }
-        Some(match self {
-            Self::Dense(file) => Row::Dense(Embedding {
-                vector: file.vector(row)?,
-                weight: file.weight(row),
-            }),
-            Self::Sparse(file) => Row::Sparse(file.vector(row)),
-        })
     }
 
     /// Starts an empty file of the same kind, to copy rows to.

@@ -71,21 +71,6 @@ impl Request {
         Self::new(Method::PUT, path, Some(json(body)))
     }
 
-    /// Creates a PATCH request with a JSON body.
-    pub fn patch(path: &str, body: &impl Serialize) -> Self {
-        Self::new(Method::PATCH, path, Some(json(body)))
-    }
-
-    /// Creates a DELETE request.
-    pub fn delete(path: &str) -> Self {
-        Self::new(Method::DELETE, path, None)
-    }
-
-    /// Returns the size of the body in bytes.
-    pub fn n_bytes(&self) -> usize {
-        self.body.as_ref().map_or(0, Vec::len)
-    }
-
     /// Limits the size of the response, in addition to [`Limits::max_answer_bytes`].
     pub fn with_max_response_bytes(self, max_answer_bytes: u64) -> Self {
         Self {

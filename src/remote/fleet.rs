@@ -312,15 +312,9 @@ impl FleetCollection {
 
 /// Writes the id of a point as a UUID, the form that Qdrant accepts.
 fn uuid(id: &PointId) -> String {
-    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let parts = [
-        &digits[..8],
-        &digits[8..12],
-        &digits[12..16],
-        &digits[16..20],
-        &digits[20..],
-    ];
-    parts.join("-")
+    let digits = format!("{:032x}", u128::from_be_bytes(*id));
+    let [a, b, c, d, e] = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
+    format!("{a}-{b}-{c}-{d}-{e}")
 }
 
 /// Reads the id of a point from a response.

@@ -237,7 +237,6 @@ impl TextServer {
             max_texts: self.batch.or(known).unwrap_or(wire::max_texts(self.api)),
             max_bytes: wire::max_bytes(self.api).min(self.pace.max_bytes.load(Ordering::Relaxed)),
             in_flight: self.in_flight,
-            timeout: self.pace.target * TIMEOUT_FRACTION,
         }
     }
 

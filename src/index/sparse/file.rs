@@ -171,16 +171,6 @@ impl SparseFile {
         self.scale(row) > 0.0
     }
 
-    /// Returns true if `row` has a vector that is not empty.
-    pub fn has_terms(&self, row: u32) -> bool {
-        self.scale(row) > NO_SCALE
-    }
-
-    /// Returns the vector of a row. Writing it to another file gives the same bits.
-    pub fn vector(&self, row: u32) -> SparseVector {
-        SparseVector::of_terms(self.terms(row).collect())
-    }
-
     /// Returns the tokens of a row and their weights, sorted by token. Empty if the row is outside the file.
     ///
     /// The first call transposes the file, which takes time and as much memory as the file.

@@ -63,18 +63,6 @@ proptest! {
     #![proptest_config(crate::support::properties(256))]
 
     #[test]
-    fn what_is_read_and_written_again_is_the_same_to_the_bit(
-        row in prop::collection::btree_map(0u32..1_000_000, 1e-7f32..1e6, 1..SparseVector::MAX_TERMS),
-    ) {
-        let first = file(&[Some(vector(&row.into_iter().collect::<Vec<_>>()))]);
-        let kept = open(first.clone()).vector(0);
-        // Convert the weights to decimal text and back, because rows are sent as JSON.
-        let text = serde_json::to_string(kept.terms()).unwrap();
-        let travelled: Vec<(u32, f32)> = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(file(&[Some(vector(&travelled))]), first);
-    }
-
-    #[test]
     fn the_best_are_those_of_a_plain_product(
         rows in prop::collection::vec(prop::option::of(prop::collection::btree_map(0u32..40, 0.01f32..3.0, 0..12)), 1..80),
         query in prop::collection::btree_map(0u32..50, 0.01f32..3.0, 0..8),
