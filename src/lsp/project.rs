@@ -22,10 +22,9 @@ use super::process::{Guard, Process};
 use super::question::{Answer, Canary, KnownFile, Place, Question};
 use super::readiness::SETTLE;
 use super::servers::Found;
-use super::transport::{Refusal, RequestId, Stopped, Transport, Watch, folder, json_of};
+use super::transport::{Refusal, RequestId, Stopped, Transport, Watch, folder, json_of, shown};
 use super::uri::uri_of;
 use crate::model::ColumnUnit;
-use crate::model::unprintable::is_unprintable;
 
 /// Limit on the time of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(120);
@@ -597,9 +596,4 @@ fn greeting(found: &Found, root: &Uri) -> InitializeParams {
         }),
         ..Default::default()
     }
-}
-
-/// Returns the start of a text of a server on one line, without unprintable characters.
-fn shown(text: &str, n: usize) -> String {
-    text.chars().filter(|c| !is_unprintable(*c)).take(n).collect()
 }

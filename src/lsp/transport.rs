@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use super::frames::{read_body, write_body};
 use super::readiness::{Readiness, Step};
 use super::servers::Server;
+use crate::model::unprintable::is_unprintable;
 
 /// Limit on messages that wait to be written. A server that does not read its input fails.
 const MAX_WAITING: usize = 4096;
@@ -466,8 +467,12 @@ fn described(value: WorkDoneProgress) -> (Step, String) {
     };
     let percentage = percentage.map(|number| format!("{number} %"));
     let parts: Vec<String> = [title, message, percentage].into_iter().flatten().collect();
-    let text: String = parts.join(" ").chars().filter(|c| !c.is_control()).take(100).collect();
-    (step, text)
+    (step, shown(&parts.join(" "), 100))
+}
+
+/// Returns the first `n` characters of a text of a server, on one line and without unprintable ones.
+pub(super) fn shown(text: &str, n: usize) -> String {
+    text.chars().filter(|c| !is_unprintable(*c)).take(n).collect()
 }
 
 /// Returns the version in a message such as `Pyright language server 1.1.414 starting`.
