@@ -278,6 +278,11 @@ impl ArtifactFile {
         self.recipe
     }
 
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Returns the number of blobs in the file.
     pub fn n_blobs(&self) -> u32 {
         (self.blobs.len() / (self.id_bytes + FACTS_BYTES)) as u32

@@ -44,8 +44,9 @@ impl KeptEdits {
         hasher.update(&recipe.to_le_bytes());
         // Two indexes that were one once can have as many blobs, with other content.
         for segment in stored.iter() {
-            let keys = (0..segment.artifacts.n_blobs()).filter_map(|number| segment.artifacts.key(number));
-            keys.for_each(|key| _ = hasher.update(key.blob.0.as_bytes()));
+            // The name is a hash of the content.
+            let name = segment.artifacts.path().file_name().unwrap_or_default();
+            hasher.update(name.as_encoded_bytes());
         }
         hasher.update(&stored.n_docs().to_le_bytes());
         hasher.update(profile.as_bytes());
