@@ -8,8 +8,8 @@ use super::args::{ConfigArgs, ConfigCommand, Global};
 use super::render::{FAINT, Output, STRONG, note, one_line};
 use super::{Found, INTERRUPTED};
 use crate::config::{
-    Config, Entry, Environment, NAMED, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust,
-    trust_text, unset, untrusted_key_in,
+    Config, Edited, Entry, Environment, NAMED, Origin, Overrides, RepositoryFiles, SETTINGS, SettingInfo, set, trust,
+    trust_text, unset, untrusted_key,
 };
 use crate::git::Repository;
 use crate::query::nearest;
@@ -141,7 +141,7 @@ fn change(global: &Global, key: &str, value: Option<&str>, is_users: bool, outpu
     // Changing one line must not turn an untrusted file into a trusted one. The file is not read again: somebody may have
     // replaced it.
     let record = |before: &str, after: &str| {
-        let needs_trust = |text: &str| untrusted_key_in(&path, text, &environment);
+        let needs_trust = |text: &str| untrusted_key(&path, text, &environment);
         let was_trusted = matches!(needs_trust(before), Ok(None));
         if was_trusted && (needs_trust(after)?.is_some() || workspace.repository.is_inside_another()) {
             Ok(trust_text(&path, after, &environment)?)
@@ -187,18 +187,14 @@ impl Change<'_> {
             }
             // A value of the right type may still be invalid.
             Err(error) => {
-                let (first, last) = (edits.first(), edits.last());
-                match first
-                    .zip(last)
-                    .map(|(first, last)| (first.before.as_deref(), &last.after))
-                {
-                    Some((Some(text), after)) => write_atomic(path, text.as_bytes())
+                let restored = match (edits.first(), edits.last()) {
+                    (Some(Edited { before: None, .. }), _) => std::fs::remove_file(path).map_err(Into::into),
+                    (Some(Edited { before: Some(text), .. }), Some(last)) => write_atomic(path, text.as_bytes())
                         .map_err(Into::into)
-                        .and_then(|()| record(after, text)),
-                    Some((None, _)) => std::fs::remove_file(path).map_err(Into::into),
-                    None => Ok(()),
-                }
-                .with_context(|| format!("cannot restore {}", path.display()))?;
+                        .and_then(|()| record(&last.after, text)),
+                    _ => Ok(()),
+                };
+                restored.with_context(|| format!("cannot restore {}", path.display()))?;
                 Err(error.context(format!("{} was not changed", self.key)))
             }
         }

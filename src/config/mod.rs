@@ -28,5 +28,5 @@ pub use settings::{
     Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, NAMED, QdrantConfig,
     RerankConfig, SETTINGS, Scope, SearchConfig, ServeConfig, SettingInfo, SparseConfig,
 };
-pub use trust::{is_trusted, trust, trust_text, untrusted_key, untrusted_key_in};
+pub use trust::{is_trusted, trust, trust_text, untrusted_key};
 pub use value::{CommandLine, CommandTimeout};

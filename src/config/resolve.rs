@@ -372,6 +372,7 @@ mod tests {
             trusted: Some(folder.path().join("state/trusted")),
             ..Environment::default()
         };
+        let untrusted = || untrusted_key(&machine, &std::fs::read_to_string(&machine).unwrap(), &environment).unwrap();
         let resolve = |environment: &Environment, is_inside_another| {
             let files = RepositoryFiles {
                 machine: Some(machine.clone()),
@@ -395,7 +396,7 @@ mod tests {
                 "{text}"
             );
             assert_eq!(resolve(&environment, true).unwrap().search.limit.value, 10, "{text}");
-            assert!(untrusted_key(&machine, &environment).unwrap().is_some(), "{text}");
+            assert!(untrusted().is_some(), "{text}");
             trust(&machine, &environment).unwrap();
             assert_eq!(resolve(&environment, false).unwrap().search.limit.value, 3, "{text}");
             assert_eq!(resolve(&environment, true).unwrap().search.limit.value, 3, "{text}");
@@ -404,7 +405,7 @@ mod tests {
         // What was approved is the text, not what is in the file by then.
         std::fs::write(&machine, "[run]\ntest = 'touch /tmp/evil'\n").unwrap();
         trust_text(&machine, "[search]\nlimit = 4\n", &environment).unwrap();
-        assert!(untrusted_key(&machine, &environment).unwrap().is_some());
+        assert!(untrusted().is_some());
         // Without servers the file needs no record, unless somebody else may have put it there.
         std::fs::write(&machine, "[search]\nlimit = 3\n").unwrap();
         assert_eq!(resolve(&environment, false).unwrap().search.limit.value, 3);

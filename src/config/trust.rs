@@ -55,17 +55,9 @@ fn hash_of(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// Returns the first key of the file at `path` that requires trust, if the file is not recorded. Returns `None` if the
-/// file may be used.
-pub fn untrusted_key(path: &Path, environment: &Environment) -> Result<Option<String>, ConfigError> {
-    match file::read(path)? {
-        Some((_, text)) => untrusted_key_in(path, &text, environment),
-        None => Ok(None),
-    }
-}
-
-/// Like [`untrusted_key`], if the content of the file is `text`.
-pub fn untrusted_key_in(path: &Path, text: &str, environment: &Environment) -> Result<Option<String>, ConfigError> {
+/// Returns the first key that requires trust in `text`, if that is not recorded as the content of the file at `path`.
+/// Returns `None` if the file may be used.
+pub fn untrusted_key(path: &Path, text: &str, environment: &Environment) -> Result<Option<String>, ConfigError> {
     let settings = file::check(path, text)?;
     let is_trusted = Trusted::new(environment).contains(path, text);
     Ok(first_key(&settings, |scope| scope == Scope::User).filter(|_| !is_trusted))
