@@ -16,7 +16,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 pub(super) use self::agents::{BodiesArg, ClientArgs, ExtraArg, InstallArgs, ProfileArg, ServeArgs, UninstallArgs};
 pub(super) use self::edit::EditArgs;
 pub(super) use self::eval::{EvalArgs, IdsArg};
-pub(super) use self::fleet::{FleetAddArgs, FleetArgs, FleetCommand, FleetIndexArgs, FleetVerifyArgs};
+pub(super) use self::fleet::{FleetAddArgs, FleetArgs, FleetCommand, FleetIndexArgs, FleetVerifyArgs, ServedFleet};
 pub(super) use self::grep::GrepArgs;
 pub(super) use self::sharing::{
     CiArgs, CiCommand, ExportArgs, ImportArgs, ImportCommand, ImportScipArgs, KeyArgs, PreciseArgs, PreciseCommand,

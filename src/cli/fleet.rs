@@ -36,7 +36,17 @@ pub(super) fn run(global: &Global, args: &FleetArgs, output: &mut Output) -> Res
             names.iter().try_for_each(|name| folder.remove(name))?;
             Ok(Found::Something)
         }
-        FleetCommand::List => list(&open()?, output),
+        FleetCommand::List => list(&folder, &open()?, output),
+        FleetCommand::Token { name } => {
+            let token = folder.admit(name, &args.groups)?;
+            if output.json {
+                output.json(&json!({ "name": name, "token": token }))?;
+            } else {
+                output.line(&token)?;
+            }
+            Ok(Found::Something)
+        }
+        FleetCommand::Revoke { name } => folder.revoke(name).map(|()| Found::Something),
         FleetCommand::Status => status(&open_all()?, output),
         FleetCommand::Index(index) => open_all().and_then(|_| run_index(&folder, global, index, output)),
         FleetCommand::Verify(verify) => run_verify(&open_all()?, global, verify, output),
@@ -92,9 +102,11 @@ fn run_add(folder: &FleetFolder, args: &FleetAddArgs, groups: &[String], output:
     })
 }
 
-fn list(workspace: &Workspace, output: &mut Output) -> Result<Found> {
+fn list(folder: &FleetFolder, workspace: &Workspace, output: &mut Output) -> Result<Found> {
     let fleet = workspace.fleet.as_ref().context("no fleet")?;
     let links = workspace.config.links.all();
+    let config = folder.config()?;
+    let readers = config.links.readers();
     let rows = links.iter().map(|link| {
         let recorded = fleet.recorded(&link.name);
         (link, workspace.config.links.scopes_of(&link.name), recorded)
@@ -107,7 +119,13 @@ fn list(workspace: &Workspace, output: &mut Output) -> Result<Found> {
             }
             row
         });
-        output.json(&json!({ "repositories": rows.collect::<Vec<_>>() }))?;
+        let readers = readers
+            .iter()
+            .map(|(name, reader)| json!({ "name": name, "groups": reader.groups }));
+        output.json(&json!({
+            "repositories": rows.collect::<Vec<_>>(),
+            "readers": readers.collect::<Vec<_>>(),
+        }))?;
     } else {
         for (link, groups, recorded) in rows {
             let stored = recorded.map_or_else(|| "not stored".to_owned(), |recorded| described(&recorded));
@@ -117,6 +135,13 @@ fn list(workspace: &Workspace, output: &mut Output) -> Result<Found> {
                 format!("  [{}]", groups.join(", "))
             };
             output.line(&format!("{}  {}{groups}  {stored}", link.name, link.path.display()))?;
+        }
+        for (name, reader) in &readers {
+            let groups = match reader.groups.as_slice() {
+                [] => "all repositories".to_owned(),
+                groups => format!("[{}]", groups.join(", ")),
+            };
+            output.line(&format!("reader {name}  {groups}"))?;
         }
     }
     Ok(if links.is_empty() {

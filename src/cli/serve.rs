@@ -19,7 +19,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Found> {
     mcp::serve(&ServeOptions {
         repo: global.repo.clone(),
         roots: args.roots.clone(),
-        fleet: args.fleet.clone().map(|folder| (folder, args.groups.clone())),
+        fleet: args.fleet.chosen(),
         profiles: args.profiles.iter().map(profile).collect(),
         without: args.without.clone(),
         bodies: match args.bodies {

@@ -1,20 +1,60 @@
 //! The repositories that the user links with the one at hand, and names for groups of them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use super::resolve::{Origin, Sources};
 use super::settings::{Entry, NAMED};
 use crate::query::nearest;
 
+/// A reader of a fleet, who asks with a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// The groups whose repositories are visible. Empty for all repositories.
+    pub groups: Vec<String>,
+    /// The BLAKE3 hash of the token.
+    pub token: blake3::Hash,
+}
+
+impl FromStr for Reader {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (groups, token) = text.trim().rsplit_once(char::is_whitespace).ok_or(())?;
+        let groups: Vec<String> = match groups.trim() {
+            ALL => Vec::new(),
+            groups => Some(split(groups).map(str::to_owned).collect::<Vec<_>>())
+                .filter(|groups| !groups.is_empty())
+                .ok_or(())?,
+        };
+        let token = blake3::Hash::from_hex(token).map_err(drop)?;
+        Ok(Self { groups, token })
+    }
+}
+
+impl fmt::Display for Reader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.groups.as_slice() {
+            [] => write!(out, "{ALL} {}", self.token),
+            groups => write!(out, "{} {}", groups.join(", "), self.token),
+        }
+    }
+}
+
 /// The name for the libraries that a project uses, unless the user has linked something by that name.
 pub const LIBRARIES: &str = "lib";
 
-/// The linked repositories and the scopes.
+/// Names all repositories.
+const ALL: &str = "*";
+
+/// The linked repositories and the scopes; in a fleet, also the readers.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     linked: BTreeMap<String, (String, Origin)>,
     scopes: BTreeMap<String, (String, Origin)>,
+    readers: BTreeMap<String, (String, Origin)>,
 }
 
 /// A linked repository.
@@ -42,6 +82,7 @@ impl Links {
         Self {
             linked: sources.named("linked"),
             scopes: sources.named("scopes"),
+            readers: sources.named("readers"),
         }
     }
 
@@ -54,7 +95,7 @@ impl Links {
         let mut selected: Vec<&str> = Vec::new();
         for name in typed {
             match (self.scopes.get(name), self.linked.get_key_value(name)) {
-                _ if name == "*" => selected.extend(self.linked.keys().map(String::as_str)),
+                _ if name == ALL => selected.extend(self.linked.keys().map(String::as_str)),
                 (Some((scope, _)), _) => selected.extend(split(scope)),
                 (None, Some((name, _))) => selected.push(name),
                 (None, None) => return Err(self.unknown(name)),
@@ -110,6 +151,7 @@ impl Links {
 
     /// Keeps these scopes and the links in them; all without scopes. Fails with the name of a scope that does not exist.
     pub fn only(mut self, scopes: &[String]) -> Result<Self, String> {
+        self.readers.clear();
         if scopes.is_empty() {
             return Ok(self);
         }
@@ -120,6 +162,14 @@ impl Links {
         let members: Vec<String> = scopes.iter().flat_map(|scope| self.members(scope)).collect();
         self.linked.retain(|name, _| members.contains(name));
         Ok(self)
+    }
+
+    /// Returns the readers of a fleet by name.
+    pub fn readers(&self) -> BTreeMap<&str, Reader> {
+        let readers = self.readers.iter();
+        readers
+            .filter_map(|(name, (value, _))| Some((name.as_str(), value.parse().ok()?)))
+            .collect()
     }
 
     /// Returns true if nothing is linked.
@@ -139,9 +189,9 @@ impl Links {
         UnknownLink { name, near }
     }
 
-    /// Returns all links and scopes for display.
+    /// Returns all links, scopes and readers for display.
     pub(super) fn entries(&self) -> Vec<Entry> {
-        let sections = NAMED.iter().zip([&self.linked, &self.scopes]);
+        let sections = NAMED.iter().zip([&self.linked, &self.scopes, &self.readers]);
         let entries = sections.flat_map(|(row, named)| {
             named.iter().map(|(name, (value, origin))| Entry {
                 key: row.key.replace("NAME", name),

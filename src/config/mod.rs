@@ -22,7 +22,7 @@ mod value;
 pub use edit::{EditError, Edited, set, unset};
 pub use env::{Environment, TerminalVariables, unknown_variables, variables};
 pub use file::FileError;
-pub use links::{LIBRARIES, Link, Links, UnknownLink};
+pub use links::{LIBRARIES, Link, Links, Reader, UnknownLink};
 pub use resolve::{ConfigError, Origin, Overrides, RepositoryFiles, Setting};
 pub use settings::{
     Config, EmbeddingConfig, Entry, GcConfig, HistoryConfig, IndexConfig, InvalidValue, NAMED, QdrantConfig,

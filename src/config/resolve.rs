@@ -353,6 +353,7 @@ mod tests {
             "[run]\ntest = 'touch /tmp/evil'",
             "[linked]\nsdk = '/srv/other'",
             "[scopes]\nall = 'sdk'",
+            "[readers]\nme = '* 0000000000000000000000000000000000000000000000000000000000000000'",
         ] {
             std::fs::write(&repository, text).unwrap();
             let files = RepositoryFiles {

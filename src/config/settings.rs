@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::remote::{EmbeddingApi, Encoding, RerankApi};
 
-use super::links::Links;
+use super::links::{Links, Reader};
 use super::resolve::{ConfigError, Origin, Setting, Sources};
 use super::value::{AbsolutePath, Address, CommandLine, CommandTimeout, Kind, Prefix, Since, Value};
 
@@ -217,6 +217,12 @@ pub const NAMED: &[SettingInfo] = &[
     SettingInfo::new::<String>(
         "scopes.NAME",
         "Names for --linked=NAME, separated by commas",
+        Scope::User,
+        None,
+    ),
+    SettingInfo::new::<Reader>(
+        "readers.NAME",
+        "A reader of a fleet: its groups, or *, and the BLAKE3 hash of its token",
         Scope::User,
         None,
     ),

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::links::Reader;
 use crate::query::parse_moment;
 use crate::remote::{EmbeddingApi, Encoding, Endpoint, RerankApi};
 
@@ -53,6 +54,11 @@ plain_value!(u32, Kind::Integer, "an integer");
 plain_value!(u64, Kind::Integer, "a number of bytes");
 plain_value!(bool, Kind::Boolean, "true or false");
 plain_value!(String, Kind::String, "text");
+plain_value!(
+    Reader,
+    Kind::String,
+    "groups separated by commas, or *, and the hash of a token"
+);
 
 impl Value for PathBuf {
     const EXPECTED: &'static str = "a path";

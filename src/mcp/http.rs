@@ -1,9 +1,9 @@
 //! Serves any number of clients over HTTP. Checks authorization, and limits the size and duration of requests.
 //!
 //! The SDK implements the protocol: sessions of older revisions, header checks of the newer one, `Host` and `Origin`.
-//! This module is the middleware in front of it.
+//! This module checks requests before it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
@@ -45,24 +44,28 @@ const SESSION: &str = "Mcp-Session-Id";
 /// Time for calls in flight to end when the server shuts down.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
-/// Serves a handler until the process receives a termination signal.
-pub(super) async fn serve<H: ServerHandler + Clone>(handler: H, options: &HttpOptions, access: Access) -> Result<()> {
+/// Returns the handler for those who see these groups of a fleet, or everything that the server shows.
+pub(super) type Handlers<H> = dyn Fn(&[String]) -> Result<H> + Send + Sync;
+
+/// Serves handlers until the process receives a termination signal.
+pub(super) async fn serve<H: ServerHandler + Clone>(
+    handlers: Box<Handlers<H>>,
+    options: &HttpOptions,
+    access: Access,
+) -> Result<()> {
     let listener = bind(options, &access).await?;
     let address = listener.local_addr().context("cannot read the bound address")?;
     let config = config(options, address);
     let streams = config.cancellation_token.clone();
-    let manager = Arc::new(LocalSessionManager::default());
     let door = Door {
         access,
-        sessions: Arc::new(Sessions {
-            manager: Arc::clone(&manager),
-            used: Mutex::default(),
-        }),
+        handlers,
+        config,
+        endpoints: Mutex::default(),
     };
-    let service = StreamableHttpService::new(move || Ok(handler.clone()), manager, config);
     let app = Router::new()
-        .route_service(PATH, service)
-        .layer(from_fn_with_state(door, guard))
+        .fallback(guard)
+        .with_state(Arc::new(door))
         .into_make_service_with_connect_info::<Pace>();
     say(&format!("listening at http://{address}{PATH}"));
     let ended = async move {
@@ -126,37 +129,57 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "codescout: {text}");
 }
 
-/// The state of the middleware.
-#[derive(Clone)]
-struct Door {
+/// The check in front of the endpoints.
+struct Door<H> {
     access: Access,
-    sessions: Arc<Sessions>,
+    handlers: Box<Handlers<H>>,
+    config: StreamableHttpServerConfig,
+    /// The endpoints by the groups that are visible there. A session of one does not exist in another.
+    endpoints: Mutex<HashMap<Vec<String>, Arc<Endpoint<H>>>>,
 }
 
-/// Passes authorized and well-formed requests within the size and time limits to the next handler. Logs only method,
-/// status and duration.
-async fn guard(
-    State(door): State<Door>,
+impl<H: ServerHandler + Clone> Door<H> {
+    /// Returns the endpoint that shows these groups.
+    fn endpoint(&self, groups: Vec<String>) -> Result<Arc<Endpoint<H>>> {
+        let mut endpoints = self.endpoints.lock();
+        if let Some(known) = endpoints.get(&groups) {
+            return Ok(Arc::clone(known));
+        }
+        let handler = tokio::task::block_in_place(|| (self.handlers)(&groups))?;
+        let manager = Arc::new(LocalSessionManager::default());
+        let endpoint = Arc::new(Endpoint {
+            service: StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&manager), self.config.clone()),
+            manager,
+            used: Mutex::default(),
+        });
+        endpoints.insert(groups, Arc::clone(&endpoint));
+        Ok(endpoint)
+    }
+}
+
+/// Passes authorized and well-formed requests within the size and time limits to an endpoint. Logs only method, status
+/// and duration.
+async fn guard<H: ServerHandler + Clone>(
+    State(door): State<Arc<Door<H>>>,
     ConnectInfo(pace): ConnectInfo<Pace>,
     request: Request,
-    next: Next,
 ) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
     let token = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let mut response = if !door.access.allows(token) {
-        unauthorized()
-    } else if let Some(fault) = authority::fault(request.uri(), request.headers()) {
-        (StatusCode::FORBIDDEN, format!("{fault}\n")).into_response()
-    } else if !pace.answers() {
-        (StatusCode::SERVICE_UNAVAILABLE, "too many connections\n").into_response()
-    } else {
-        let response = match received(request).await {
-            Ok(request) => printable(door.sessions.through(request, next).await).await,
-            Err(refused) => refused,
-        };
-        pace.rests();
-        response
+    let mut response = match door.access.groups(token) {
+        None => unauthorized(),
+        Some(groups) => {
+            if let Some(fault) = authority::fault(request.uri(), request.headers()) {
+                (StatusCode::FORBIDDEN, format!("{fault}\n")).into_response()
+            } else if !pace.answers() {
+                (StatusCode::SERVICE_UNAVAILABLE, "too many connections\n").into_response()
+            } else {
+                let response = answered(&door, groups, request).await;
+                pace.rests();
+                response
+            }
+        }
     };
     // Clients expect status 200 or 204 when they end a session, but rmcp responds with 202.
     if method == Method::DELETE && response.status() == StatusCode::ACCEPTED {
@@ -169,6 +192,25 @@ async fn guard(
         "request"
     );
     response
+}
+
+/// Answers an authorized request.
+async fn answered<H: ServerHandler + Clone>(door: &Door<H>, groups: Vec<String>, request: Request) -> Response {
+    if request.uri().path() != PATH {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let request = match received(request).await {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    match door.endpoint(groups) {
+        Ok(endpoint) => printable(endpoint.answer(request).await).await,
+        Err(error) => {
+            tracing::warn!("a reader cannot be answered: {error:#}");
+            let text = "the settings of this server do not allow an answer; its log has the reason\n";
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
 }
 
 /// Escapes unprintable characters in the JSON of a response. The JSON is the whole body, or a stream of events.
@@ -202,18 +244,20 @@ fn printable_event(event: Bytes) -> Bytes {
     }
 }
 
-/// The sessions of older protocol revisions, least recently used first.
-struct Sessions {
+/// A handler with its sessions.
+struct Endpoint<H> {
+    service: StreamableHttpService<H, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
+    /// The sessions of older protocol revisions, least recently used first.
     used: Mutex<VecDeque<String>>,
 }
 
-impl Sessions {
+impl<H: ServerHandler> Endpoint<H> {
     /// Handles a request and records that its session was used. Also records a session that the request starts.
-    async fn through(&self, request: Request, next: Next) -> Response {
+    async fn answer(&self, request: Request) -> Response {
         let named = |headers: &axum::http::HeaderMap| Some(headers.get(SESSION)?.to_str().ok()?.to_owned());
         let of_request = named(request.headers());
-        let response = next.run(request).await;
+        let response = self.service.handle(request).await.map(Body::new);
         let is_new = of_request.is_none();
         if let Some(id) = of_request.or_else(|| named(response.headers()))
             && let Some(oldest) = self.noted(id, is_new)

@@ -78,13 +78,13 @@ impl Folder {
 
 /// The state of a folder or file at some time: device and inode, and for a file also its modification time and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mark {
+pub(super) struct Mark {
     path: PathBuf,
     found: Option<(u64, u64, Option<SystemTime>, u64)>,
 }
 
 impl Mark {
-    fn of(path: PathBuf) -> Self {
+    pub(super) fn of(path: PathBuf) -> Self {
         let found = fs::metadata(&path).ok().map(|metadata| {
             let is_file = metadata.is_file();
             let time = metadata.modified().ok().filter(|_| is_file);
@@ -117,9 +117,17 @@ impl Opens for Hub {
 }
 
 impl Hub {
+    /// Creates a hub for the groups of a fleet, or else for the repository that contains `home` and those below `roots`.
+    pub(crate) fn new(home: &Path, roots: &[PathBuf], fleet: Option<&(Option<PathBuf>, Vec<String>)>) -> Result<Self> {
+        match fleet {
+            Some((folder, groups)) => Self::of_fleet(FleetFolder::at(folder.as_deref())?, groups),
+            None => Self::of_repository(home, roots),
+        }
+    }
+
     /// Creates a hub. Calls use the repository that contains `home`, unless they name a repository below one of
     /// `roots`.
-    pub(crate) fn new(home: &Path, roots: &[PathBuf]) -> Result<Self> {
+    fn of_repository(home: &Path, roots: &[PathBuf]) -> Result<Self> {
         let roots = roots
             .iter()
             .map(|root| fs::canonicalize(root).with_context(|| format!("cannot use the root {}", root.display())));
@@ -133,13 +141,19 @@ impl Hub {
 
     /// Creates a hub for the repositories of these groups of a fleet, or for all of them. Calls are about all of these,
     /// unless they name one.
-    pub(crate) fn of_fleet(folder: FleetFolder, groups: &[String]) -> Result<Self> {
+    pub(super) fn of_fleet(folder: FleetFolder, groups: &[String]) -> Result<Self> {
         // Reports errors in the settings now.
         folder.open(groups)?;
         Ok(Self {
             fleet: Some((folder.clone(), groups.to_vec())),
-            ..Self::new(&folder.home(), &[])?
+            ..Self::of_repository(&folder.home(), &[])?
         })
+    }
+
+    /// Returns the fleet, if all of its repositories are served.
+    pub(super) fn whole_fleet(&self) -> Option<&FleetFolder> {
+        let (folder, groups) = self.fleet.as_ref()?;
+        groups.is_empty().then_some(folder)
     }
 
     /// Returns the folder that calls without `repo` use.

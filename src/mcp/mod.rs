@@ -30,6 +30,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 pub(crate) use self::blocking::{Blocking, Outcome, Permit};
 pub(crate) use self::connection::{Limited, Pace};
 pub(crate) use self::http::say;
@@ -37,9 +39,8 @@ pub(crate) use self::hub::Hub;
 pub use self::options::{Bodies, HttpOptions, Profile, ServeOptions};
 use self::server::Server;
 pub(crate) use self::stdio::termination_signal;
-pub(crate) use self::token::random_token;
 use self::tools::selected;
-use crate::session::{Context as _, FleetFolder, Result};
+use crate::session::{Context as _, Result};
 
 /// Number of threads that handle messages. Calls run on blocking threads.
 const MESSAGE_THREADS: usize = 2;
@@ -48,21 +49,32 @@ const CALL_THREADS: usize = 640;
 
 /// Serves tools until the client disconnects or the process receives a termination signal.
 pub fn serve(options: &ServeOptions) -> Result<()> {
-    let hub = Arc::new(match &options.fleet {
-        Some((folder, groups)) => Hub::of_fleet(FleetFolder::at(folder.as_deref())?, groups)?,
-        None => Hub::new(&options.repo, &options.roots)?,
-    });
+    let hub = Arc::new(Hub::new(&options.repo, &options.roots, options.fleet.as_ref())?);
     let server = Server::new(Arc::clone(&hub), selected(options)?, options.bodies);
+    let hubs = Arc::new(Mutex::new(vec![Arc::clone(&hub)]));
     let runtime = runtime()?;
     let served = match &options.http {
         None => runtime.block_on(stdio::serve(server)),
         Some(http) => {
-            let access = token::choose(http, token::default_file(&hub))?;
-            runtime.block_on(http::serve(server, http, access))
+            let default_file = token::default_file(&hub);
+            let access = match hub.whole_fleet() {
+                Some(fleet) => token::choose_of_fleet(http, default_file, fleet)?,
+                None => token::choose(http, default_file)?,
+            };
+            let hubs = Arc::clone(&hubs);
+            let handlers = move |groups: &[String]| match hub.whole_fleet() {
+                Some(fleet) if !groups.is_empty() => {
+                    let hub = Arc::new(Hub::of_fleet(fleet.clone(), groups)?);
+                    hubs.lock().push(Arc::clone(&hub));
+                    Ok(server.with_hub(hub))
+                }
+                _ => Ok(server.clone()),
+            };
+            runtime.block_on(http::serve(Box::new(handlers), http, access))
         }
     };
     // Stops builds that no call waits for. Data that they have published remains.
-    hub.stop();
+    hubs.lock().iter().for_each(|hub| hub.stop());
     runtime.shutdown_background();
     served
 }
@@ -71,7 +83,7 @@ pub fn serve(options: &ServeOptions) -> Result<()> {
 #[doc(hidden)]
 pub fn serve_handler<H: rmcp::ServerHandler + Clone>(handler: H, options: &HttpOptions) -> Result<()> {
     let access = token::choose(options, None)?;
-    runtime()?.block_on(http::serve(handler, options, access))
+    runtime()?.block_on(http::serve(Box::new(move |_| Ok(handler.clone())), options, access))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

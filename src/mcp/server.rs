@@ -104,6 +104,11 @@ impl Server {
         }
     }
 
+    /// Returns a server of the same tools for other repositories. Together they run as many calls as one.
+    pub(super) fn with_hub(&self, hub: Arc<Hub>) -> Self {
+        Self { hub, ..self.clone() }
+    }
+
     /// Returns the tool with this name, if it is served.
     fn tool(&self, name: &str) -> Option<&'static Tool> {
         self.tools.iter().copied().find(|tool| tool.name == name)

@@ -30,7 +30,7 @@ struct Served {
 impl Served {
     fn of(repo: &TestRepo) -> Self {
         Self {
-            hub: Arc::new(Hub::new(repo.root(), &[]).unwrap()),
+            hub: Arc::new(Hub::new(repo.root(), &[], None).unwrap()),
             runtime: super::runtime().unwrap(),
             advances: Arc::default(),
         }

@@ -1,19 +1,22 @@
-//! The bearer token of the HTTP server.
+//! The bearer tokens of the HTTP server: its own, and those of the readers of a fleet.
 
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::hub::Hub;
-use crate::config::{Environment, is_trusted, trust_text};
+use parking_lot::Mutex;
+
+use super::hub::{Hub, Mark};
+use crate::config::{Environment, Reader, is_trusted, trust_text};
 use crate::mcp::HttpOptions;
-use crate::session::{Context as _, Result, bail, check_output_from};
+use crate::model::random_token;
+use crate::session::{Context as _, FleetFolder, Result, bail, check_output_from};
 
 /// Minimum length of a token. Shorter tokens are too easy to guess.
 const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 1024;
-const RANDOM_BYTES: usize = 32;
 
 /// The authorization that requests need.
 #[derive(Clone)]
@@ -22,6 +25,48 @@ pub(super) enum Access {
     Open,
     /// The token with this hash must be sent.
     Token(blake3::Hash),
+    /// The token of a reader of a fleet must be sent, or the server's own.
+    Readers(Arc<Readers>),
+}
+
+/// The readers of a fleet, as its settings name them now.
+pub(super) struct Readers {
+    folder: FleetFolder,
+    /// The token that shows everything, if the server has one.
+    own: Option<blake3::Hash>,
+    known: Mutex<Option<(Mark, Arc<Vec<Reader>>)>>,
+}
+
+impl Readers {
+    /// Returns the groups that a token shows.
+    fn groups(&self, token: blake3::Hash) -> Option<Vec<String>> {
+        if self.own == Some(token) {
+            return Some(Vec::new());
+        }
+        let readers = self.current();
+        let reader = readers.iter().find(|reader| reader.token == token)?;
+        Some(reader.groups.clone())
+    }
+
+    /// Returns the readers. There are none if the settings cannot be read.
+    fn current(&self) -> Arc<Vec<Reader>> {
+        let mark = Mark::of(self.folder.settings());
+        let mut known = self.known.lock();
+        if let Some((_, readers)) = known.as_ref().filter(|(read, _)| *read == mark) {
+            return Arc::clone(readers);
+        }
+        let readers = readers(&self.folder).unwrap_or_else(|error| {
+            tracing::warn!("no reader is admitted: {error:#}");
+            Vec::new()
+        });
+        let readers = Arc::new(readers);
+        *known = Some((mark, Arc::clone(&readers)));
+        readers
+    }
+}
+
+fn readers(folder: &FleetFolder) -> Result<Vec<Reader>> {
+    Ok(folder.config()?.links.readers().into_values().collect())
 }
 
 impl Access {
@@ -29,17 +74,47 @@ impl Access {
         Self::Token(blake3::hash(token.as_bytes()))
     }
 
-    /// Returns true if a request with this `Authorization` header is authorized. Compares hashes in constant time.
-    pub(super) fn allows(&self, header: Option<&[u8]>) -> bool {
-        let Self::Token(expected) = self else {
-            return true;
-        };
+    /// Returns the groups of a fleet that a request with this `Authorization` header may see; none for everything that
+    /// the server shows. Returns `None` if the request is not authorized. Compares hashes in constant time.
+    pub(super) fn groups(&self, header: Option<&[u8]>) -> Option<Vec<String>> {
         let given = header.and_then(|header| {
             let (scheme, token) = header.split_at_checked(7)?;
-            scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+            let is_bearer = scheme.eq_ignore_ascii_case(b"bearer ");
+            is_bearer.then(|| blake3::hash(token.trim_ascii()))
         });
-        given.is_some_and(|token| blake3::hash(token) == *expected)
+        match self {
+            Self::Open => Some(Vec::new()),
+            Self::Token(expected) => (given? == *expected).then(Vec::new),
+            Self::Readers(readers) => readers.groups(given?),
+        }
     }
+}
+
+/// Chooses who is admitted to a server for all groups of a fleet: its readers, and who has the server's own token. If
+/// there are readers, the server has a token of its own only if the user gave one.
+pub(super) fn choose_of_fleet(
+    options: &HttpOptions,
+    default_file: Option<PathBuf>,
+    folder: &FleetFolder,
+) -> Result<Access> {
+    let has_readers = !readers(folder)?.is_empty();
+    if has_readers && options.no_token {
+        bail!("the readers in fleet.toml need tokens; leave out --no-token");
+    }
+    let has_own = options.token_file.is_some() || Environment::read().token.is_some();
+    let own = match (!has_readers || has_own)
+        .then(|| choose(options, default_file))
+        .transpose()?
+    {
+        Some(Access::Token(own)) => Some(own),
+        Some(other) => return Ok(other),
+        None => None,
+    };
+    Ok(Access::Readers(Arc::new(Readers {
+        folder: folder.clone(),
+        own,
+        known: Mutex::default(),
+    })))
 }
 
 /// Chooses the token: from the environment variable, or else from the token file, or else a new token. A new token is
@@ -115,15 +190,6 @@ fn read(file: &Path) -> Result<String> {
     checked(&text, &file.display().to_string())
 }
 
-/// Returns a token that cannot be guessed, as hexadecimal digits.
-pub(crate) fn random_token() -> Result<String> {
-    let mut random = [0; RANDOM_BYTES];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random))
-        .context("cannot read random bytes from /dev/urandom")?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 fn generate(token: &str, file: Option<PathBuf>) -> Result<Access> {
     let mut text = format!("codescout: token {token}\n");
     if let Some(file) = file {
@@ -150,8 +216,9 @@ mod tests {
     #[test]
     fn only_the_token_is_authorized() {
         let access = Access::of("0123456789abcdef");
-        assert!(access.allows(Some(b"Bearer 0123456789abcdef")));
-        assert!(access.allows(Some(b"bearer  0123456789abcdef ")));
+        let allows = |header| access.groups(header).is_some();
+        assert!(allows(Some(b"Bearer 0123456789abcdef")));
+        assert!(allows(Some(b"bearer  0123456789abcdef ")));
         for wrong in [
             "",
             "Bearer",
@@ -160,10 +227,10 @@ mod tests {
             "Basic 0123456789abcdef",
             "0123456789abcdef",
         ] {
-            assert!(!access.allows(Some(wrong.as_bytes())), "{wrong:?}");
+            assert!(!allows(Some(wrong.as_bytes())), "{wrong:?}");
         }
-        assert!(!access.allows(None));
-        assert!(Access::Open.allows(None));
+        assert!(!allows(None));
+        assert!(Access::Open.groups(None).is_some());
     }
 
     #[test]

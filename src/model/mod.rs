@@ -27,6 +27,6 @@ pub use id::{BlobId, ChunkKey, CommitId, Oid, OidError, TreeId};
 pub use lang::Lang;
 pub use path::{RepoPath, quoted, typed, with_placeholders, without_placeholders};
 pub use progress::{NoProgress, Progress, Stage};
-pub use random::random_bytes;
+pub use random::{random_bytes, random_token};
 pub use span::ByteRange;
 pub use text::{start_of, without_middles};

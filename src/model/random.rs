@@ -10,3 +10,9 @@ pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)
 }
+
+/// Returns a token that cannot be guessed: 64 hexadecimal digits.
+pub fn random_token() -> io::Result<String> {
+    let bytes = random_bytes::<32>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

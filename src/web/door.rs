@@ -10,7 +10,7 @@ use std::path::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use parking_lot::Mutex;
 
-use crate::mcp::random_token;
+use crate::model::random_token;
 use crate::session::{Context as _, Result};
 
 /// Why a request is not answered.

@@ -57,7 +57,7 @@ struct Server {
 
 /// Serves pages on this machine until the process receives a termination signal.
 pub fn serve(options: &WebOptions) -> Result<()> {
-    let hub = Hub::new(&options.repo, &options.roots)?;
+    let hub = Hub::new(&options.repo, &options.roots, None)?;
     // Fails early outside of a repository.
     if options.roots.is_empty() {
         hub.session(None)?;

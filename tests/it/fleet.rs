@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::{Called, call_in, spawn_in};
 use crate::mcp::Client;
+use crate::mcp::http::{Response, Server, bearer};
 use crate::support::qdrant::QdrantStub;
 use crate::support::{InTime, Reply, TestRepo, is_long, kill, wait_until};
 
@@ -451,6 +452,107 @@ fn a_gateway_answers_for_its_groups_alone() {
         answer.failure().replace(name, "NAME")
     };
     assert_eq!(refused("client"), refused("clients"));
+}
+
+#[test]
+fn readers_of_one_gateway_see_their_groups() {
+    let fleet = Fleet::new();
+    fleet.index();
+    let admitted = |name: &str, groups: &[&str]| {
+        let printed = fleet.call(&[&["token", name], groups].concat()).expect(0).text();
+        printed.trim().to_owned()
+    };
+    let web = admitted("alice", &["--group", "web"]);
+    let core = admitted("bob", &["--group", "core"]);
+    let all = admitted("operator", &[]);
+    let settings = || std::fs::read_to_string(fleet.folder.join("fleet.toml")).unwrap();
+    assert!(
+        !settings().contains(&web) && settings().contains("alice = \"web "),
+        "{}",
+        settings()
+    );
+    let option = format!("--fleet={}", fleet.folder.display());
+    let start = |options: &[&str]| {
+        Server::start(
+            fleet.folder.parent().unwrap(),
+            &[&[option.as_str()], options].concat(),
+            None,
+        )
+    };
+    let server = start(&[]);
+    let call = |server: &Server, token: &str, tool: &str, arguments: serde_json::Value| -> Response {
+        let params = json!({"name": tool, "arguments": arguments});
+        server.modern("tools/call", params, &[("Authorization", &bearer(token))])
+    };
+    let search = |token: &str| call(&server, token, "search", json!({"query": "canary_of_web"}));
+    for token in [&web, &all] {
+        let found = search(token);
+        assert!(found.body.contains("client:/src/canary.rs"), "{found:?}");
+    }
+    let client = fleet.client.root().to_str().unwrap();
+    for (tool, arguments) in [
+        ("search", json!({"query": "canary_of_web"})),
+        ("search", json!({"query": "canary_of_web", "mode": "regex"})),
+        ("search", json!({"query": "canary_of_web", "repo": client})),
+        ("outline", json!({"path": "client:/"})),
+        ("read", json!({"target": "client:src/canary.rs"})),
+        ("status", json!({})),
+    ] {
+        let answer = call(&server, &core, tool, arguments.clone());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        // The answer repeats the target.
+        let others = answer.body.replace("client:src/canary.rs", "");
+        for secret in ["canary.rs", "upload", "pub fn", "alice", "\"web\""] {
+            assert!(!others.contains(secret), "{tool} {arguments}: {answer:?}");
+        }
+    }
+    for wrong in ["", "0123456789abcdef0123456789abcdef", &web[1..]] {
+        assert_eq!(search(wrong).status, 401, "{wrong}");
+    }
+
+    // A session belongs to those who see the same groups.
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    let send = |token: &str, session: Option<&str>, body: &serde_json::Value| {
+        let authorization = bearer(token);
+        let mut headers = vec![
+            ("Authorization", authorization.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
+        server.send("POST", "/mcp", &headers, &body.to_string())
+    };
+    let began = send(&web, None, &begin);
+    let session = began.header("Mcp-Session-Id").unwrap();
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    assert_eq!(send(&web, Some(session), &list).status, 200);
+    assert_eq!(send(&core, Some(session), &list).status, 404);
+
+    // The settings count with the next call.
+    fleet.call(&["revoke", "alice"]).expect(0);
+    assert_eq!(search(&web).status, 401);
+    assert!(!fleet.call(&["list"]).expect(0).text().contains("alice"));
+    fleet.call(&["revoke", "alice"]).expect(2);
+    let again = admitted("alice", &["--group", "web"]);
+    assert!(search(&again).body.contains("client:/src/canary.rs"));
+    let changed = settings().replace("alice = \"web ", "alice = \"gone ");
+    std::fs::write(fleet.folder.join("fleet.toml"), changed).unwrap();
+    let answer = search(&again);
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(
+        !answer.body.contains("gone") && !answer.body.contains("core"),
+        "{answer:?}"
+    );
+    assert_eq!(search(&core).status, 200);
+
+    // A gateway for some groups admits no readers; one for all groups does not open without a token.
+    let of_web = start(&["--group", "web"]);
+    let refused = call(&of_web, &all, "search", json!({"query": "canary_of_web"}));
+    assert_eq!(refused.status, 401, "{refused:?}");
+    let args = ["serve", &option, "--http", "127.0.0.1:0", "--no-token"];
+    let refused = call_in(fleet.folder.parent().unwrap(), &args, b"").expect(2);
+    assert!(refused.stderr.contains("leave out --no-token"), "{}", refused.stderr);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::ServedFleet;
 use crate::setup::install::{Client, Scope, clients};
 
 #[derive(Debug, ClapArgs)]
@@ -20,12 +21,8 @@ pub(crate) struct ServeArgs {
     /// Allow calls to name repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
-    /// Serve the repositories of a fleet (see `codescout fleet`), in its usual folder or in this one
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with = "roots")]
-    pub(crate) fleet: Option<Option<PathBuf>>,
-    /// Serve only repositories of this group of the fleet; repeatable
-    #[arg(long = "group", value_name = "GROUP", requires = "fleet")]
-    pub(crate) groups: Vec<String>,
+    #[command(flatten)]
+    pub(crate) fleet: ServedFleet,
     /// Also serve tools that change files or run commands; repeatable
     #[arg(long = "profile", value_enum, value_delimiter = ',', value_name = "PROFILE")]
     pub(crate) profiles: Vec<ProfileArg>,

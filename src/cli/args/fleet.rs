@@ -26,6 +26,24 @@ pub(crate) struct FleetArgs {
     pub(crate) command: FleetCommand,
 }
 
+/// The fleet that a server shows instead of one repository.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ServedFleet {
+    /// Serve the repositories of a fleet (see `codescout fleet`), in its usual folder or in this one
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with = "roots")]
+    pub(crate) fleet: Option<Option<PathBuf>>,
+    /// Serve only repositories of this group of the fleet; repeatable
+    #[arg(long = "group", value_name = "GROUP", requires = "fleet")]
+    pub(crate) groups: Vec<String>,
+}
+
+impl ServedFleet {
+    /// Returns the folder, `None` for the usual one, and the groups.
+    pub(crate) fn chosen(&self) -> Option<(Option<PathBuf>, Vec<String>)> {
+        self.fleet.clone().map(|folder| (folder, self.groups.clone()))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// Add repositories of this machine, also to the groups of --group
@@ -36,7 +54,7 @@ pub(crate) enum FleetCommand {
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
     },
-    /// List the repositories with what is stored of them
+    /// List the repositories with what is stored of them, then the readers
     List,
     /// Store what is new on the Qdrant server
     Index(FleetIndexArgs),
@@ -44,6 +62,18 @@ pub(crate) enum FleetCommand {
     Status,
     /// Compare the points on the server with the repositories
     Verify(FleetVerifyArgs),
+    /// Let a reader ask `serve --fleet --http` about the groups of --group or about all repositories; prints the token
+    Token {
+        /// Name of the reader; one that exists gets another token
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Take the token of a reader away
+    Revoke {
+        /// Name of the reader
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
     /// Search the code of all repositories by words, names or meaning
     Search(Paged<Search>),
     /// Print lines of all repositories that match a regular expression

@@ -23,10 +23,10 @@ use super::output::check_output_from;
 use super::place::default_sidecar_root;
 use super::storage::Storage;
 use super::workspace::Workspace;
-use crate::config::{Config, Environment, Link, Links, Overrides, RepositoryFiles, set, unset};
+use crate::config::{Config, Environment, Link, Links, Overrides, Reader, RepositoryFiles, set, unset};
 use crate::embed::Embedder;
 use crate::git::{FileStore, Repository};
-use crate::model::{ErrorKind, Hint, random_bytes};
+use crate::model::{ErrorKind, Hint, random_bytes, random_token};
 use crate::query::{Statistics, WholeStatistics, nearest};
 use crate::remote::FleetCollection;
 use crate::sidecar::write_atomic;
@@ -39,9 +39,13 @@ use record::Records;
 /// The server of a new fleet.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:6333";
 
-/// The folder of a fleet.
-#[derive(Clone, Debug)]
-pub(crate) struct FleetFolder(PathBuf);
+/// The folder of a fleet. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct FleetFolder {
+    path: PathBuf,
+    /// Shared by the views of all groups.
+    statistics: Arc<Mutex<HashMap<String, HeldStatistics>>>,
+}
 
 /// A fleet as its readers see it.
 pub(crate) struct Fleet {
@@ -50,7 +54,7 @@ pub(crate) struct Fleet {
     collection: FleetCollection,
     /// The groups whose repositories are visible. Empty for all repositories.
     groups: Vec<String>,
-    statistics: Mutex<HashMap<String, HeldStatistics>>,
+    statistics: Arc<Mutex<HashMap<String, HeldStatistics>>>,
     known: Mutex<choose::Known>,
 }
 
@@ -70,17 +74,20 @@ impl FleetFolder {
                 .context("neither HOME nor XDG_STATE_HOME is set; name the folder with --dir")?
                 .join("fleet"),
         };
-        Ok(Self(folder))
+        Ok(Self {
+            path: folder,
+            statistics: Arc::default(),
+        })
     }
 
     /// Returns the path of the empty repository.
     pub(crate) fn home(&self) -> PathBuf {
-        self.0.join("home.git")
+        self.path.join("home.git")
     }
 
     /// Returns the path of the settings.
     pub(crate) fn settings(&self) -> PathBuf {
-        self.0.join("fleet.toml")
+        self.path.join("fleet.toml")
     }
 
     /// Reads the settings.
@@ -129,7 +136,7 @@ impl FleetFolder {
                 "give the group another name",
             ));
         }
-        std::fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;
+        std::fs::create_dir_all(&self.path).with_context(|| format!("cannot create {}", self.path.display()))?;
         let known = config.links.get(&name).and_then(|known| known.reference);
         let value = match reference.map(str::to_owned).or(known) {
             Some(reference) => format!("{text}#{reference}"),
@@ -171,10 +178,34 @@ impl FleetFolder {
         Ok(())
     }
 
+    /// Adds a reader who sees these groups, or all repositories. Returns the reader's token, of which only the hash is kept.
+    pub(crate) fn admit(&self, name: &str, groups: &[String]) -> Result<String> {
+        // Checks the groups.
+        self.open(groups)?;
+        let token = random_token()?;
+        let reader = Reader {
+            groups: groups.to_vec(),
+            token: blake3::hash(token.as_bytes()),
+        };
+        set(&self.settings(), &format!("readers.{name}"), &reader.to_string())?;
+        Ok(token)
+    }
+
+    /// Removes a reader.
+    pub(crate) fn revoke(&self, name: &str) -> Result<()> {
+        match unset(&self.settings(), &format!("readers.{name}"))? {
+            Some(_) => Ok(()),
+            None => Err(OpError::not_found(
+                format!("no reader is called {name:?}"),
+                "codescout fleet list lists the readers",
+            )),
+        }
+    }
+
     /// Returns the id of the fleet, by which collections of several fleets on one server differ. Creates it if there is
     /// none.
     fn id(&self) -> Result<String> {
-        let path = self.0.join("id");
+        let path = self.path.join("id");
         if let Ok(id) = std::fs::read_to_string(&path)
             && id.len() == 16
             && id.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -205,7 +236,7 @@ impl FleetFolder {
     pub(crate) fn open(&self, groups: &[String]) -> Result<Workspace> {
         if !self.settings().exists() {
             return Err(OpError::new(
-                format!("{} is not a fleet", self.0.display()),
+                format!("{} is not a fleet", self.path.display()),
                 "create one: codescout fleet add DIR",
             ));
         }
@@ -236,10 +267,10 @@ impl FleetFolder {
         let name = format!("{}-fleet-{}-{profile}-{recipe:x}", options.prefix, self.id()?);
         workspace.fleet = Some(Fleet {
             settings: self.settings(),
-            records: Records::of(&self.0, &name),
+            records: Records::of(&self.path, &name),
             collection: FleetCollection::new(options, name),
             groups: groups.to_vec(),
-            statistics: Mutex::default(),
+            statistics: Arc::clone(&self.statistics),
             known: Mutex::default(),
         });
         Ok(workspace)

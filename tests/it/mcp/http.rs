@@ -18,7 +18,7 @@ use crate::support::{InTime, Printed, TestRepo, kill, wait_for_end, wait_until};
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A running HTTP server.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     /// The lines that it printed to standard error before it listened.
@@ -27,22 +27,22 @@ struct Server {
 
 /// An HTTP response.
 #[derive(Debug)]
-struct Response {
-    status: u16,
+pub(crate) struct Response {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Response {
     /// Parses the JSON of the body, or of the last event of a stream.
     #[track_caller]
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         let text = events.rfind(|data| !data.is_empty()).unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
             .into_iter()
@@ -52,7 +52,7 @@ impl Response {
 }
 
 impl Server {
-    fn start(folder: &Path, args: &[&str], token: Option<&str>) -> Self {
+    pub(crate) fn start(folder: &Path, args: &[&str], token: Option<&str>) -> Self {
         let mut all = vec!["serve", "--http", "127.0.0.1:0", "-v"];
         all.extend(args);
         let mut command = command(folder, &all);
@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// Sends a request, with the headers that HTTP requires in addition, and reads the whole response.
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// Sends a request of the newer protocol revision with additional headers.
-    fn modern(&self, method: &str, mut params: Value, headers: &[(&str, &str)]) -> Response {
+    pub(crate) fn modern(&self, method: &str, mut params: Value, headers: &[(&str, &str)]) -> Response {
         params["_meta"] = modern_meta("test");
         let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
@@ -163,7 +163,7 @@ fn unchunked(body: &str) -> String {
     text
 }
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 

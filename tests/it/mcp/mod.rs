@@ -3,7 +3,7 @@
 mod bad_input;
 mod docs;
 mod edit;
-mod http;
+pub(crate) mod http;
 mod past;
 mod protocol;
 mod quoting;
