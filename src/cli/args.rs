@@ -228,11 +228,14 @@ pub(super) struct PageArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   codescout web
-  codescout web --root ~/src --port 8080")]
+  codescout web --root ~/src --port 8080
+  codescout web --fleet --group payments")]
 pub(super) struct WebArgs {
     /// Also show the repositories below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     pub(super) roots: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) fleet: ServedFleet,
     /// Port on 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub(super) port: u16,

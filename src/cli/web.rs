@@ -13,6 +13,7 @@ pub(super) fn run(global: &Global, args: &WebArgs) -> Result<Found> {
     serve(&WebOptions {
         repo: global.repo.clone(),
         roots: args.roots.clone(),
+        fleet: args.fleet.chosen(),
         port: args.port,
     })?;
     Ok(Found::Something)

@@ -53,6 +53,11 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
     let permanent = &content.permanent;
     let incomplete = provenance.map(ProvenanceOut::incomplete_because).unwrap_or_default();
     let views = ["file", "outline", "history", "blame"];
+    let search = if target.is_about_all() {
+        target.page("search")
+    } else {
+        format!("{}/{}", target.page("search"), encoded(&place.revision, "/"))
+    };
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -65,19 +70,21 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                 a.skip href="#main" { "Skip to content" }
                 header {
                     nav aria-label="Repository" {
-                        a href=(target.link("tree", &place.revision, "")) { b { (visible(&target.repo)) } }
-                        " " a href=(target.page("review")) { "review" }
-                        " " a href=(target.link("life", &place.revision, "")) { "life" }
-                        " " a href=(target.link("index", &place.revision, "")) { "index" }
-                        " " a href="/" { "all repositories" }
+                        @if !target.is_about_all() {
+                            a href=(target.link("tree", &place.revision, "")) { b { (visible(&target.repo)) } }
+                            " " a href=(target.page("review")) { "review" }
+                            " " a href=(target.link("life", &place.revision, "")) { "life" }
+                            " " a href=(target.link("index", &place.revision, "")) { "index" } " "
+                        }
+                        a href="/" { "all repositories" }
                         " " a href="/-/help" { "help" }
                     }
-                    form action=(format!("{}/{}", target.page("search"), encoded(&place.revision, "/"))) role="search" {
+                    form action=(search) role="search" {
                         input type="search" name="q" aria-label="Search" placeholder="search" value=[target.parameter("q")];
                         " " button { "Search" }
                     }
                 }
-                nav.path aria-label="Path" {
+                @if !target.is_about_all() { nav.path aria-label="Path" {
                     a.faint href=(target.link("refs", "", &place.path)) aria-label={ "revision " (visible(&place.revision)) } {
                         (visible(&place.revision))
                     }
@@ -92,7 +99,7 @@ pub(super) fn page(target: &Target, content: &Content) -> String {
                         }
                     }
                     @if let Some(link) = permanent { " " a href=(link) { "permalink" } }
-                }
+                } }
                 main id="main" {
                     h1 { (shown(&content.title)) }
                     (content.body)

@@ -10,6 +10,7 @@ use super::frame;
 use super::pages::{json_of, missing, request, shown};
 use super::sink::rows;
 use super::url::Target;
+use crate::config::Link;
 use crate::git::{Ref, RefKind};
 use crate::model::count::count;
 use crate::model::unprintable::visible;
@@ -24,6 +25,8 @@ const MAX_CELLS: usize = 150;
 const MAX_HOTSPOTS: usize = 30;
 /// Maximum number of branches and of tags that are listed.
 const MAX_REFS: usize = 1_000;
+/// Maximum number of repositories that are listed.
+const MAX_REPOSITORIES: usize = 500;
 /// Number of shades of the picture.
 const SHADES: usize = 5;
 
@@ -134,6 +137,43 @@ fn coverage_bars(coverage: &[LanguageCoverage]) -> Vec<Bar> {
     };
     let bar = |language: &LanguageCoverage| (language.name.to_owned(), parts(language));
     coverage.iter().map(bar).collect()
+}
+
+/// The repositories of a fleet.
+pub(super) fn fleet_page(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    let workspace = &ask.session.workspace;
+    let wanted = target.parameter("name").unwrap_or_default();
+    let mut links = workspace.config.links.all();
+    links.retain(|link| link.name.contains(wanted));
+    let stored = |link: &Link| match workspace.fleet.as_ref()?.recorded(&link.name) {
+        Some(recorded) => Some(count(recorded.n_files as usize, "file")),
+        None => Some("not stored".to_owned()),
+    };
+    let body = html! {
+        @if links.len() > MAX_REPOSITORIES || !wanted.is_empty() {
+            form action="/" {
+                label { "Name " input name="name" value=(visible(wanted)); }
+                " " button { "Select" }
+            }
+        }
+        p { (count(links.len(), "repository")) }
+        ul.tree {
+            @for link in links.iter().take(MAX_REPOSITORIES) {
+                @let (repo, revision) = (link.name.clone(), link.reference.as_deref().unwrap_or("HEAD"));
+                @let shown = Target { repo, ..Target::default() };
+                @let groups = workspace.config.links.scopes_of(&link.name);
+                li {
+                    a href=(shown.link("tree", revision, "")) { (visible(&link.name)) } " "
+                    span.faint {
+                        (stored(link).unwrap_or_default())
+                        @if !groups.is_empty() { " · " (visible(&groups.join(", "))) }
+                    }
+                }
+            }
+        }
+        @if links.len() > MAX_REPOSITORIES { p.faint { (links.len() - MAX_REPOSITORIES) " more" } }
+    };
+    shown(target, "Repositories".to_owned(), body, None)
 }
 
 /// The branches and tags.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::frame::{self, Content};
-use super::overview::{index_page, life_page, refs_page};
+use super::overview::{fleet_page, index_page, life_page, refs_page};
 use super::review::{LinkBase, review_body};
 use super::sink::rows;
 use super::url::{self, Target};
@@ -17,6 +17,7 @@ use super::{Answer, file};
 use crate::history::message_text;
 use crate::model::count::count;
 use crate::model::unprintable::visible;
+use crate::model::{quoted, without_placeholders};
 use crate::ops::picture::{Edge, Node, columns};
 use crate::ops::{
     About, Ask, Blame, BlameRow, BlamedLine, EdgeOut, Facets, FileSelection, Graph, GraphRow, History, Op, Outline,
@@ -95,6 +96,25 @@ pub(super) fn answer(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         "life" => life_page(ask, target),
         "index" => index_page(ask, target),
         "refs" => refs_page(ask, target),
+        _ => Err(OpError::not_found(
+            format!("no page is named {}", target.page),
+            "begin at /",
+        )),
+    }
+}
+
+/// Answers a request for a page about all repositories of a fleet.
+pub(super) fn answer_of_fleet(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
+    match target.page.as_str() {
+        "" => fleet_page(ask, target),
+        "search" => search(ask, target),
+        "graph" => {
+            let op = target.parameter("op").unwrap_or("callers");
+            let of = target.parameter("target").unwrap_or_default();
+            let repos = target.parameter("repos").map(|names| vec![names]);
+            let parameters = json!({"op": op, "target": of, "repos": repos, "candidates": true});
+            simple::<Graph>(ask, target, &format!("Graph: {op} of {of}"), parameters)
+        }
         _ => Err(OpError::not_found(
             format!("no page is named {}", target.page),
             "begin at /",
@@ -355,11 +375,16 @@ fn search(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
     let lists = |name: &str| target.parameter(name).map(|value| vec![value.to_owned()]);
     let parameters = json!({
         "query": query, "mode": target.parameter("mode"), "in": target.parameter("in"),
-        "path": lists("path"), "lang": lists("lang"),
+        "path": lists("path"), "lang": lists("lang"), "repos": lists("repos"),
     });
     let page = request::<Search>(parameters)?.run(&ask.limited_to(target.limit()))?;
     answered(ask, target, &format!("Search: {query}"), page, |page| {
-        html! { @if let Some(facets) = page.facts.facets() { (narrowing(target, facets)) } }
+        html! {
+            @if target.fleet.is_some() && !target.is_about_all() {
+                p { a href=(format!("/-/search?q={}", url::encoded(query, ""))) { "search all repositories" } }
+            }
+            @if let Some(facets) = page.facts.facets() { (narrowing(target, facets)) }
+        }
     })
 }
 
@@ -414,6 +439,10 @@ fn definition(ask: &Ask<'_>, target: &Target, id: &str) -> Result<Answer> {
                 a href=(format!("{}&op={op}", target.with_name("graph", path, name))) { (op) } " · "
             }
             a href=(target.with_name("history", path, name)) { "history" }
+            @if target.fleet.is_some() {
+                @let id = format!("{}:/{}", target.repo, quoted(&without_placeholders(id)));
+                " · " a href=(format!("/-/graph?target={}", url::encoded(&id, ""))) { "callers in all repositories" }
+            }
         }
         (picture)
         (rows(target, &symbol))
@@ -595,7 +624,7 @@ fn ends_form(target: &Target, facts: &ReviewFacts) -> Markup {
 
 /// Returns the link to the page at the full commit id, if it is about a commit.
 fn permanent_link(target: &Target, provenance: Option<&crate::ops::ProvenanceOut>) -> Option<String> {
-    let is_moving = matches!(target.place.revision.as_str(), "WORKTREE" | "INDEX");
+    let is_moving = target.is_about_all() || matches!(target.place.revision.as_str(), "WORKTREE" | "INDEX");
     let commit = provenance
         .and_then(crate::ops::ProvenanceOut::commit)
         .filter(|_| !is_moving)?;

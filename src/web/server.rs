@@ -23,7 +23,7 @@ use crate::mcp::{Blocking, Hub, Limited, Outcome, Pace, Permit, say, termination
 use crate::model::unprintable::visible;
 use crate::model::{Ctx, ErrorKind};
 use crate::ops::{Ask, Common};
-use crate::session::{CallCtx, Context as _, Limits, OpError, Result};
+use crate::session::{CallCtx, Context as _, Limits, OpError, Result, Session};
 
 /// Maximum number of requests that are answered at once.
 const MAX_AT_ONCE: usize = 4;
@@ -43,26 +43,69 @@ pub struct WebOptions {
     pub repo: PathBuf,
     /// Folders below which other repositories are shown.
     pub roots: Vec<PathBuf>,
+    /// The folder of a fleet, `None` for the usual one, and its visible groups, to show instead of the first repository.
+    pub fleet: Option<(Option<PathBuf>, Vec<String>)>,
     /// The port; 0 for a free one.
     pub port: u16,
 }
 
 struct Server {
     hub: Hub,
-    /// The names of the repositories in URLs, with their folders; `None` for the first repository.
-    repositories: BTreeMap<String, Option<PathBuf>>,
+    repositories: Repositories,
     blocking: Blocking,
     door: Door,
 }
 
+/// The repositories that have pages.
+enum Repositories {
+    /// Those with these names in URLs, by their folders; `None` for the first repository.
+    Named(BTreeMap<String, Option<PathBuf>>),
+    /// Those of the fleet, as its settings name them now.
+    OfFleet,
+}
+
+impl Server {
+    /// Returns the session for a page, and completes its target. Returns `None` if there is no such repository.
+    fn session(&self, target: &mut Target) -> Result<Option<Arc<Session>>> {
+        let (folder, revision) = match &self.repositories {
+            Repositories::Named(named) => match named.get(&target.repo) {
+                Some(folder) => (folder.clone(), "WORKTREE".to_owned()),
+                None => return Ok(None),
+            },
+            Repositories::OfFleet => {
+                let home = self.hub.session(None)?;
+                let links = home.workspace.config.links.all();
+                if target.is_about_all() {
+                    let fleet = home.workspace.fleet.as_ref().context("no fleet")?;
+                    let revisions = links.iter().map(|link| (link.name.clone(), fleet.revision_of(link)));
+                    target.fleet = Some(Arc::new(revisions.collect()));
+                    return Ok(Some(home));
+                }
+                match links.into_iter().find(|link| link.name == target.repo) {
+                    Some(link) => (Some(link.path), link.reference.unwrap_or_else(|| "HEAD".to_owned())),
+                    None => return Ok(None),
+                }
+            }
+        };
+        if target.place.revision.is_empty() && target.page != "review" {
+            target.place.revision = revision;
+        }
+        let folder = folder.as_deref().map(|folder| folder.to_string_lossy());
+        self.hub.session(folder.as_deref()).map(Some)
+    }
+}
+
 /// Serves pages on this machine until the process receives a termination signal.
 pub fn serve(options: &WebOptions) -> Result<()> {
-    let hub = Hub::new(&options.repo, &options.roots, None)?;
+    let hub = Hub::new(&options.repo, &options.roots, options.fleet.as_ref())?;
     // Fails early outside of a repository.
     if options.roots.is_empty() {
         hub.session(None)?;
     }
-    let repositories = repositories(&hub);
+    let repositories = match options.fleet {
+        Some(_) => Repositories::OfFleet,
+        None => Repositories::Named(repositories(&hub)),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(2 * MAX_AT_ONCE)
@@ -75,7 +118,7 @@ pub fn serve(options: &WebOptions) -> Result<()> {
     served
 }
 
-async fn run(hub: Hub, repositories: BTreeMap<String, Option<PathBuf>>, port: u16) -> Result<()> {
+async fn run(hub: Hub, repositories: Repositories, port: u16) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .await
         .with_context(|| format!("cannot listen on port {port}"))?;
@@ -183,37 +226,29 @@ async fn respond(server: Arc<Server>, pace: &Pace, request: Request) -> Response
     if asked.len() > MAX_URL_BYTES {
         return error(StatusCode::URI_TOO_LONG, "The address is too long", &html! {});
     }
-    let Some(target) = Target::parse(uri.path(), uri.query()) else {
+    let Some(mut target) = Target::parse(uri.path(), uri.query()) else {
         return error(StatusCode::NOT_FOUND, "There is no such page", &back());
     };
-    if target.repo.is_empty() {
-        return match target.page.as_str() {
-            "" => front(&server),
-            "help" => html_of(super::overview::help_page()),
-            _ => error(StatusCode::NOT_FOUND, "There is no such page", &back()),
-        };
+    if matches!(server.repositories, Repositories::OfFleet) {
+        target.fleet = Some(Arc::default());
     }
-    let Some(folder) = server.repositories.get(&target.repo).cloned() else {
-        return error(StatusCode::NOT_FOUND, "There is no such repository", &back());
-    };
-    of_repository(server, target, folder, &headers).await
+    match (&server.repositories, target.page.as_str()) {
+        _ if !target.is_about_all() => {}
+        (_, "help") => return html_of(super::overview::help_page()),
+        (Repositories::OfFleet, _) => {}
+        (Repositories::Named(named), "") => return front(named),
+        _ => return error(StatusCode::NOT_FOUND, "There is no such page", &back()),
+    }
+    of_repository(server, target, &headers).await
 }
 
-/// Answers a request for a page of a repository.
-async fn of_repository(
-    server: Arc<Server>,
-    mut target: Target,
-    folder: Option<PathBuf>,
-    headers: &HeaderMap,
-) -> Response {
-    if target.place.revision.is_empty() && target.page != "review" {
-        target.place.revision = "WORKTREE".to_owned();
-    }
-    let (blocking, shared) = (server.blocking.clone(), target.clone());
+/// Answers a request for a page of a repository, or about all repositories of a fleet.
+async fn of_repository(server: Arc<Server>, target: Target, headers: &HeaderMap) -> Response {
+    let (blocking, mut shared) = (server.blocking.clone(), target.clone());
     let work = move |interrupt: &AtomicBool, permit: &Permit| {
-        let session = server
-            .hub
-            .session(folder.as_deref().map(|folder| folder.to_string_lossy()).as_deref())?;
+        let Some(session) = server.session(&mut shared)? else {
+            return Ok(None);
+        };
         let pause = |wait: &mut dyn FnMut()| permit.pause(wait);
         let ask = Ask {
             session: &session,
@@ -227,7 +262,7 @@ async fn of_repository(
             },
             opens: &server.hub,
             common: Common {
-                reference: if shared.page == "review" {
+                reference: if shared.page == "review" || shared.is_about_all() {
                     "WORKTREE".to_owned()
                 } else {
                     shared.place.revision.clone()
@@ -236,10 +271,16 @@ async fn of_repository(
                 ..Common::default()
             },
         };
-        pages::answer(&ask, &shared)
+        let answer = if shared.is_about_all() {
+            pages::answer_of_fleet(&ask, &shared)
+        } else {
+            pages::answer(&ask, &shared)
+        };
+        answer.map(Some)
     };
     match blocking.run(std::future::pending(), TIME, work).await {
-        Outcome::Ended(Ok(answer)) => sent(answer, headers),
+        Outcome::Ended(Ok(Some(answer))) => sent(answer, headers),
+        Outcome::Ended(Ok(None)) => error(StatusCode::NOT_FOUND, "There is no such repository", &back()),
         Outcome::Ended(Err(problem)) => failed(&target, &problem),
         Outcome::TooLong | Outcome::Cancelled => error(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -285,10 +326,20 @@ fn sent(answer: Answer, headers: &HeaderMap) -> Response {
 
 /// Says what is wrong, with the next steps.
 fn failed(target: &Target, problem: &OpError) -> Response {
-    let place = &target.place;
     let steps = html! {
         @if let Some(hint) = &problem.hint.shell { p { (visible(hint)) } }
         ul {
+            @if target.is_about_all() { li { a href="/" { "all repositories" } } }
+            @else { (others_of(target)) }
+        }
+    };
+    error(status_of(problem), &problem.to_string(), &steps)
+}
+
+/// Returns pages about a repository that may show what another one does not.
+fn others_of(target: &Target) -> Markup {
+    let place = &target.place;
+    html! {
             @if !place.path.is_empty() {
                 @let history = match target.parameter("name") {
                     Some(name) => target.with_name("history", &place.path, name),
@@ -297,10 +348,8 @@ fn failed(target: &Target, problem: &OpError) -> Response {
                 li { a href=(history) { "history" } }
             }
             li { a href=(target.link("tree", &place.revision, "")) { "all files" } }
-            li { a href=(target.link("tree", "WORKTREE", "")) { "the files on disk" } }
-        }
-    };
-    error(status_of(problem), &problem.to_string(), &steps)
+            @if target.fleet.is_none() { li { a href=(target.link("tree", "WORKTREE", "")) { "the files on disk" } } }
+    }
 }
 
 fn status_of(problem: &OpError) -> StatusCode {
@@ -326,7 +375,7 @@ fn back() -> Markup {
     html! { p { a href="/" { "Begin here" } } }
 }
 
-fn front(server: &Server) -> Response {
+fn front(named: &BTreeMap<String, Option<PathBuf>>) -> Response {
     let link = |name: &str| {
         let target = Target {
             repo: name.to_owned(),
@@ -334,15 +383,12 @@ fn front(server: &Server) -> Response {
         };
         target.link("tree", "WORKTREE", "")
     };
-    if let ([name], true) = (
-        server.repositories.keys().collect::<Vec<_>>().as_slice(),
-        server.repositories.len() == 1,
-    ) && let Ok(place) = HeaderValue::from_str(&link(name))
+    if let [name] = named.keys().collect::<Vec<_>>().as_slice()
+        && let Ok(place) = HeaderValue::from_str(&link(name))
     {
         return (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response();
     }
-    let body =
-        html! { ul { @for name in server.repositories.keys() { li { a href=(link(name)) { (visible(name)) } } } } };
+    let body = html! { ul { @for name in named.keys() { li { a href=(link(name)) { (visible(name)) } } } } };
     html_of(frame::plain_page("Repositories", &body))
 }
 

@@ -67,7 +67,9 @@ impl Sink for Html<'_> {
             Style::Plain => html! { (shown) },
             Style::Path => {
                 let text = typed(text.trim());
-                let path = text.split([':', '#']).next().unwrap_or_default();
+                let in_it = self.target.in_repository(&text).map_or(&*text, |(_, path)| path);
+                let path = in_it.split([':', '#']).next().unwrap_or_default();
+                let path = &text[..text.len() - in_it.len() + path.len()];
                 self.path = Some(path.to_owned()).filter(|_| self.line.is_empty());
                 match link_of(self.target, &text) {
                     Some(link) => html! { a href=(link) { (shown) } },
@@ -78,6 +80,7 @@ impl Sink for Html<'_> {
                 Some(link) => html! { a href=(link) { b { (shown) } } },
                 None => html! { b { (shown) } },
             },
+            Style::Commit if self.target.is_about_all() => html! { (shown) },
             Style::Commit => html! { a href=(self.target.commit(text.trim_start_matches('^'))) { (shown) } },
             Style::Fact => match self.link_of_line(text) {
                 Some(link) => html! { a.faint href=(link) { (shown) } },
@@ -110,7 +113,8 @@ pub(super) fn syntax_class(style: Style) -> Option<&'static str> {
 
 /// Returns the link for a path as answers write it: `path`, `path:10`, `path:10-20`, `path#name` or `folder/`.
 fn link_of(target: &Target, text: &str) -> Option<String> {
-    if text.is_empty() || text.starts_with('/') {
+    let is_in_none = target.is_about_all() && target.in_repository(text).is_none();
+    if text.is_empty() || text.starts_with('/') || is_in_none {
         return None;
     }
     if text.contains('#') {

@@ -4,6 +4,8 @@
 //! begins with `v3.0.0:` would be a scheme. Paths are encoded byte by byte, because they need not be UTF-8.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::unprintable::visible;
 use crate::model::{quoted, typed, with_placeholders, without_placeholders};
@@ -17,6 +19,8 @@ pub(super) struct Target {
     pub(super) page: String,
     pub(super) place: Place,
     pub(super) parameters: Vec<(String, String)>,
+    /// For a page about a fleet or one of its repositories; the former knows the revisions of all repositories by name.
+    pub(super) fleet: Option<Arc<BTreeMap<String, String>>>,
 }
 
 /// A revision and a path in it; or the range of a review.
@@ -62,7 +66,30 @@ impl Target {
                 path: path.trim_end_matches('/').to_owned(),
             },
             parameters,
+            fleet: None,
         })
+    }
+
+    /// Returns true for a page about all repositories of a fleet.
+    pub(super) fn is_about_all(&self) -> bool {
+        self.repo.is_empty()
+    }
+
+    /// Splits what an answer about a fleet begins a path with, such as `client:/`, from the path in the repository.
+    /// Returns `None` for other text.
+    pub(super) fn in_repository<'t>(&self, text: &'t str) -> Option<(Self, &'t str)> {
+        let revisions = self.fleet.as_ref().filter(|_| self.is_about_all())?;
+        let (name, path) = text.split_once(":/")?;
+        let place = Place {
+            revision: revisions.get(name)?.clone(),
+            path: String::new(),
+        };
+        let target = Self {
+            repo: name.to_owned(),
+            place,
+            ..Self::default()
+        };
+        Some((target, path))
     }
 
     /// Returns the value of a parameter that is not empty.
@@ -86,6 +113,9 @@ impl Target {
 
     /// Returns the link to another page of the repository, about the files on disk.
     pub(super) fn page(&self, page: &str) -> String {
+        if self.is_about_all() {
+            return format!("/-/{page}");
+        }
         format!("/{}/-/{page}", encoded(&self.repo, ""))
     }
 
@@ -105,13 +135,20 @@ impl Target {
 
     /// Returns the link to a line of a file at the revision of this page, by its path as answers write it.
     pub(super) fn file(&self, path: &str, line: u32) -> String {
-        let link = self.link("file", &self.place.revision, &typed(path));
+        let path = typed(path);
+        if let Some((target, path)) = self.in_repository(&path) {
+            return target.file(path, line);
+        }
+        let link = self.link("file", &self.place.revision, &path);
         if line == 0 { link } else { format!("{link}#L{line}") }
     }
 
     /// Returns the link to a definition, by its id.
     pub(super) fn definition(&self, id: &str) -> String {
         let id = typed(id);
+        if let Some((target, id)) = self.in_repository(&id) {
+            return target.definition(id);
+        }
         let (path, name) = id.split_once('#').unwrap_or((&id, ""));
         self.with_name("def", path, name)
     }
@@ -148,6 +185,7 @@ impl Target {
     /// Returns the link to this page at another revision.
     pub(super) fn at(&self, revision: &str) -> String {
         let link = match self.place.path.as_str() {
+            _ if self.is_about_all() => self.page(&self.page),
             "" if self.page == "search" => format!("{}/{}", self.page("search"), encoded(revision, "/")),
             path => self.link(&self.page, revision, path),
         };

@@ -13,6 +13,7 @@ use crate::mcp::Client;
 use crate::mcp::http::{Response, Server, bearer};
 use crate::support::qdrant::QdrantStub;
 use crate::support::{InTime, Reply, TestRepo, is_long, kill, wait_until};
+use crate::web::{Web, links};
 
 struct Fleet {
     qdrant: QdrantStub,
@@ -553,6 +554,61 @@ fn readers_of_one_gateway_see_their_groups() {
     let args = ["serve", &option, "--http", "127.0.0.1:0", "--no-token"];
     let refused = call_in(fleet.folder.parent().unwrap(), &args, b"").expect(2);
     assert!(refused.stderr.contains("leave out --no-token"), "{}", refused.stderr);
+}
+
+#[test]
+fn pages_of_a_fleet_lead_to_its_repositories() {
+    let fleet = Fleet::new();
+    fleet.index();
+    let option = format!("--fleet={}", fleet.folder.display());
+    let web = Web::entered_with(fleet.folder.parent().unwrap(), &[&option]);
+    let (status, front) = web.page("/");
+    assert_eq!(status, 200, "{front}");
+    assert!(front.contains("client") && front.contains("server"), "{front}");
+    assert!(front.contains("action=\"/-/search\""), "{front}");
+    let (status, tree) = web.page(links(&front, "/client/-/tree/")[0]);
+    assert!(status == 200 && tree.contains("src/"), "{tree}");
+
+    let (status, found) = web.page("/-/search?q=uploaded+file");
+    assert_eq!(status, 200, "{found}");
+    for (repo, text) in [("client", "retry_upload"), ("server", "Keep")] {
+        let links = links(&found, &format!("/{repo}/-/file/"));
+        assert!(!links.is_empty(), "{found}");
+        let (status, file) = web.page(links[0].split('#').next().unwrap());
+        assert!(status == 200 && file.contains(text), "{file}");
+        assert!(
+            file.contains("search all repositories") || !file.contains("files on disk"),
+            "{file}"
+        );
+    }
+    let definition = links(&found, "/client/-/def/")[0];
+    let (status, page) = web.page(&definition.replace("&amp;", "&"));
+    assert!(status == 200 && page.contains("retry_upload"), "{page}");
+    let callers = links(&page, "/-/graph?target=")[0];
+    let (status, page) = web.page(&callers.replace("&amp;", "&"));
+    assert!(status == 200 && page.contains("callers"), "{page}");
+    let json = web.page("/-/search?q=uploaded+file&format=json").1;
+    assert!(
+        json.starts_with('{') && json.contains("client:/src/upload.rs"),
+        "{json}"
+    );
+
+    for missing in ["/nothing/-/tree/HEAD:", "/-/nothing", "/home.git/-/tree/HEAD:"] {
+        assert_eq!(web.page(missing).0, 404, "{missing}");
+    }
+    let of_core = Web::entered_with(fleet.folder.parent().unwrap(), &[&option, "--group", "core"]);
+    for path in [
+        "/",
+        "/-/search?q=canary_of_web",
+        "/-/search?q=canary_of_web&repos=client",
+    ] {
+        let page = of_core.page(path).1;
+        assert!(
+            !page.contains("canary.rs") && !page.contains("/client/"),
+            "{path}: {page}"
+        );
+    }
+    assert_eq!(of_core.page("/client/-/tree/HEAD:").0, 404);
 }
 
 #[test]

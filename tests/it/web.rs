@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use reqwest::blocking::{Client, RequestBuilder, Response};
@@ -11,7 +12,7 @@ use crate::cli::command;
 use crate::support::{TestRepo, kill};
 
 /// A running server, with the cookie of a person who was let in.
-struct Web {
+pub(crate) struct Web {
     child: Child,
     address: String,
     code: String,
@@ -32,7 +33,11 @@ impl Drop for Web {
 
 impl Web {
     fn start(repo: &TestRepo) -> Self {
-        let mut child = command(repo.root(), &["web"])
+        Self::with(repo.root(), &[])
+    }
+
+    fn with(folder: &Path, options: &[&str]) -> Self {
+        let mut child = command(folder, &[&["web"], options].concat())
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -56,7 +61,11 @@ impl Web {
     }
 
     fn entered(repo: &TestRepo) -> Self {
-        let mut web = Self::start(repo);
+        Self::entered_with(repo.root(), &[])
+    }
+
+    pub(crate) fn entered_with(folder: &Path, options: &[&str]) -> Self {
+        let mut web = Self::with(folder, options);
         let answer = web.enter(&web.code.clone());
         let cookie = answer.headers()["set-cookie"].to_str().unwrap();
         web.cookie = cookie.split(';').next().unwrap().to_owned();
@@ -74,7 +83,7 @@ impl Web {
             .header("cookie", &self.cookie)
     }
 
-    fn page(&self, path: &str) -> (u16, String) {
+    pub(crate) fn page(&self, path: &str) -> (u16, String) {
         let answer = self.request(path).send().unwrap();
         (answer.status().as_u16(), answer.text().unwrap())
     }
@@ -347,7 +356,7 @@ fn connections_that_send_nothing_do_not_block_pages() {
 }
 
 /// Returns the links of a page that contain a text.
-fn links<'a>(page: &'a str, part: &str) -> Vec<&'a str> {
+pub(crate) fn links<'a>(page: &'a str, part: &str) -> Vec<&'a str> {
     let starts = page.split("href=\"").skip(1);
     let links = starts.filter_map(|rest| rest.split('"').next());
     links.filter(|link| link.contains(part)).collect()

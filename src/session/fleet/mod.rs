@@ -287,6 +287,14 @@ impl Fleet {
             .cloned()
     }
 
+    /// Returns the commit of a repository that was stored, or else the revision to store.
+    pub(crate) fn revision_of(&self, link: &Link) -> String {
+        match self.recorded(&link.name) {
+            Some(recorded) => recorded.commit,
+            None => link.reference.clone().unwrap_or_else(|| "HEAD".to_owned()),
+        }
+    }
+
     /// Returns the path of the settings.
     pub(crate) fn settings(&self) -> &Path {
         &self.settings
