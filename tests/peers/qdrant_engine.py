@@ -1,8 +1,8 @@
-"""Usage: qdrant_engine.py PORT [LOG]
+"""Usage: qdrant_engine.py PORT [LOG [POINTS]]
 
 Qdrant's own engine (the package qdrant-edge-py) behind the part of its REST interface that codescout uses. The engine is the real
 one; the interface is spoken by this file. LOG gets a line for each request: method, path, bytes of it and of the answer,
-milliseconds in the engine.
+milliseconds in the engine. POINTS gets the points that are stored, a JSON object on each line.
 """
 
 import json
@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import qdrant_edge as edge
 
 COLLECTIONS, LOCK = {}, threading.Lock()
+POINTS = open(sys.argv[3], "a", buffering=1) if len(sys.argv) > 3 else None
 DONE = {"operation_id": 0, "status": "completed"}
 
 
@@ -81,6 +82,8 @@ def to_json(point, body, score=None):
 def put(shard, body):
     points = []
     for given in body["points"]:
+        if POINTS:
+            POINTS.write(json.dumps(given) + "\n")
         vectors = dict(given["vector"])
         if "sparse" in vectors:
             vectors["sparse"] = edge.SparseVector(**vectors["sparse"])
