@@ -546,6 +546,35 @@ fn impact_lists_some_tests_before_definitions() {
 }
 
 #[test]
+fn long_chains_of_an_impact_are_shortened() {
+    let chain: String = (1..60).map(|n| format!("def f{n}(): f{}()\n", n - 1)).collect();
+    let repo = TestRepo::new(&format!("//- a.py\ndef f0(): pass\n{chain}"));
+    let answer = graph(&repo, &["impact", "f0", "-n", "0", "--json"]).expect(0).json();
+    let rows = answer["results"].as_array().unwrap();
+    assert_eq!((rows.len(), answer["definitions"].as_u64()), (59, Some(59)));
+    let (near, far) = (&rows[31], &rows[58]);
+    assert_eq!(
+        (near["depth"].as_u64(), near["via"][31].as_str()),
+        (Some(32), Some("a.py#f0"))
+    );
+    assert_eq!(
+        (far["depth"].as_u64(), far["via"][0].as_str()),
+        (Some(59), Some("a.py#f58"))
+    );
+    let via = far["via"].as_array().unwrap();
+    assert_eq!(
+        (via.len(), via[30].as_str(), via[31].as_str()),
+        (32, Some("a.py#f28"), Some("a.py#f0"))
+    );
+    let text = graph(&repo, &["impact", "f0", "-n", "0"]).expect(0).text();
+    assert!(text.contains("→ f28 → 27 more → f0"), "{text}");
+    assert!(
+        text.contains("by depth 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 and 49 deeper\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn impact_of_a_range_follows_changed_and_removed_definitions() {
     let repo = tested();
     let store = String::from_utf8(repo.read("store.py")).unwrap();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::account::{Account, may_be_registered, may_run_unseen};
 use super::facts::{EdgeFacts, GraphFacts, PathFacts};
+use super::impact::by_depth;
 use super::places::{Places, Wish};
 use super::rows::{EdgeOut, GraphRow};
 use super::{GraphOp, Lookup, generated};
@@ -306,8 +307,7 @@ impl Lookup<'_> {
         });
         let mut line = walk.account.to_text(noun, self.how_to_list_candidates());
         if depths.len() > 1 {
-            let depths: Vec<String> = depths.iter().map(usize::to_string).collect();
-            line += &format!(" · by depth {}", depths.join(", "));
+            line += &format!(" · by depth {}", by_depth(&depths));
         }
         let is_uncertain = walk.account.is_uncertain();
         let facts = EdgeFacts {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Lookup;
 use super::edges::is_call;
 use super::facts::{FlowFacts, GraphFacts};
+use super::impact::by_depth;
 use super::places::{Places, Wish};
 use super::rows::{GraphRow, name_of};
 use crate::link::{DefId, Tier};
@@ -82,8 +83,7 @@ impl Lookup<'_> {
         }
         facts.total = nodes.len();
         let mut line = format!("{} in the flow", count(facts.total, "definition"));
-        let depths: Vec<String> = facts.depths.iter().map(usize::to_string).collect();
-        line += &format!(" · by depth {}", depths.join(", "));
+        line += &format!(" · by depth {}", by_depth(&facts.depths));
         for (n, what) in [
             (facts.candidates, "uncertain"),
             (facts.outside, "outside"),

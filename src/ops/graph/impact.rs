@@ -32,6 +32,9 @@ const MAX_CANDIDATES: usize = 3;
 /// Number of tests that precede the definitions in a list.
 const FIRST_TESTS: usize = 30;
 
+/// Maximum number of definitions through which one is said to reach the change.
+const MAX_STEPS: usize = 32;
+
 /// Maximum number of reasons of one kind that are named if the tests to run are not known.
 const MAX_DOUBTS: usize = 3;
 
@@ -58,7 +61,8 @@ pub(crate) struct ReachedOut {
     pub(crate) relation: &'static str,
     /// False if a step of `via` only has the name of what it means.
     pub(crate) sure: bool,
-    /// The ids of the definitions through which it reaches the change; the last one changed.
+    /// The ids of the definitions through which it reaches the change; the last one changed. Of more than [`MAX_STEPS`],
+    /// those before the last one are left out.
     pub(crate) via: Vec<String>,
     /// The line of the source in which it refers to the first definition in `via`.
     pub(crate) text: String,
@@ -124,7 +128,11 @@ impl ReachedOut {
             out.span(Style::Name, name);
         }
         out.span(Style::Fact, &format!(" {}", self.relation));
-        for id in &self.via {
+        let n_left_out = (self.depth as usize).saturating_sub(self.via.len());
+        for (number, id) in self.via.iter().enumerate() {
+            if n_left_out > 0 && number + 1 == self.via.len() {
+                out.span(Style::Fact, &format!(" → {n_left_out} more"));
+            }
             out.plain(&format!(" → {}", name_of(id)));
         }
         out.end();
@@ -150,8 +158,7 @@ impl ImpactTotals {
             *last += &format!(" in {}", count(self.test_files, "file"));
         }
         if self.depths.len() > 1 {
-            let depths: Vec<String> = self.depths.iter().map(usize::to_string).collect();
-            parts.push(format!("by depth {}", depths.join(", ")));
+            parts.push(format!("by depth {}", by_depth(&self.depths)));
         }
         if self.other_files > 0 {
             let files = count(self.other_files, "file");
@@ -449,6 +456,7 @@ fn affected_by(
         let references = count(*n, "unresolved reference");
         Some(format!("{references} may mean {}", places.definition(*of)?.id))
     };
+    let firsts = firsts(impact);
     let row = |entry: &Entry| {
         let reached = entry.reached.map(|at| &impact.reached[at]);
         let found = entry.definition.and_then(|of| places.definition(of));
@@ -465,7 +473,9 @@ fn affected_by(
             depth: reached.map_or(0, |reached| reached.depth),
             relation: reached.map_or("changed", |reached| relation_name(reached.relation)),
             sure: reached.is_none_or(|reached| reached.is_sure),
-            via: entry.reached.map_or_else(Vec::new, |at| chain(impact, at, places)),
+            via: entry
+                .reached
+                .map_or_else(Vec::new, |at| chain(impact, at, firsts[at], places)),
             text,
             heading: "",
         }
@@ -634,14 +644,40 @@ fn is_run_as_tests(question: &Question<'_>, linker: &Linker<'_>, file: FileId) -
     is_test_path(name) && !name.starts_with("conftest.") || has_tests && is_test_path(&path)
 }
 
-/// Returns the ids of the definitions from one that is reached to the one that changed.
-fn chain(impact: &Impact, at: usize, places: &Places) -> Vec<String> {
+/// Returns the ids of the definitions from one that is reached to the one that changed, `first`. Of a long chain, leaves
+/// out those before the last one.
+fn chain(impact: &Impact, at: usize, first: DefId, places: &Places) -> Vec<String> {
     let steps = std::iter::successors(Some(&impact.reached[at]), |reached: &&Reached| {
         reached.before.map(|before| &impact.reached[before])
     });
-    steps
-        .filter_map(|reached| Some(places.definition(reached.of)?.id.clone()))
-        .collect()
+    let mut steps: Vec<DefId> = steps.map(|reached| reached.of).take(MAX_STEPS).collect();
+    if let Some(last) = steps.last_mut().filter(|last| **last != first) {
+        *last = first;
+    }
+    let id = |of: DefId| Some(places.definition(of)?.id.clone());
+    steps.into_iter().filter_map(id).collect()
+}
+
+/// Returns for each definition that is reached the one that changed.
+fn firsts(impact: &Impact) -> Vec<DefId> {
+    let mut firsts: Vec<DefId> = Vec::with_capacity(impact.reached.len());
+    for reached in &impact.reached {
+        firsts.push(reached.before.map_or(reached.of, |before| firsts[before]));
+    }
+    firsts
+}
+
+/// Lists the numbers of definitions by depth; of great depths, the sum.
+pub(super) fn by_depth(numbers: &[usize]) -> String {
+    const MAX_LISTED: usize = 10;
+    let listed: Vec<String> = numbers.iter().take(MAX_LISTED).map(usize::to_string).collect();
+    let deeper: usize = numbers.iter().skip(MAX_LISTED).sum();
+    let rest = if deeper > 0 {
+        format!(" and {deeper} deeper")
+    } else {
+        String::new()
+    };
+    listed.join(", ") + &rest
 }
 
 /// Returns the name of a definition with its containers.
