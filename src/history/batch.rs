@@ -41,7 +41,7 @@ use super::writer::{
 };
 
 /// A commit with the numbers of its parents. A parent is `None` if it is not recorded.
-pub(super) type NumberedCommit = (CommitData, Vec<Option<u32>>);
+pub type NumberedCommit = (CommitData, Vec<Option<u32>>);
 
 /// A path with its changes, ascending by commit number.
 pub type PathRun<'b> = (&'b [u8], Vec<PathChange>);
@@ -195,7 +195,8 @@ impl Batch {
         self.paths.len() as u32
     }
 
-    pub(super) fn path(&self, number: u32) -> Option<&[u8]> {
+    /// Returns the path with this number.
+    pub fn path(&self, number: u32) -> Option<&[u8]> {
         self.paths.get(number as usize)
     }
 
@@ -479,8 +480,8 @@ impl Batch {
         paths.take_while(move |path| path.starts_with(beginning))
     }
 
-    /// Decodes all commits, for writing them to a new batch.
-    pub(super) fn commits(&self) -> Result<Vec<NumberedCommit>, FileError> {
+    /// Decodes all commits, with the numbers of their parents instead of the ids.
+    pub fn commits(&self) -> Result<Vec<NumberedCommit>, FileError> {
         let mut changes: Vec<Vec<Change>> = vec![Vec::new(); self.n_commits as usize];
         for number in 0..self.paths.len() {
             let path = RepoPath::new(self.paths.get(number).ok_or_else(|| self.damaged("paths"))?);

@@ -36,7 +36,7 @@ mod watch;
 mod wire;
 mod writer;
 
-pub use batch::{Batch, PathRun};
+pub use batch::{Batch, NumberedCommit, PathRun};
 pub use collect::{CollectError, collect, with_renames};
 pub use delta::{FilePair, SymbolDelta, symbol_deltas};
 pub use files::{FileChange, FileHistory, file_history};

@@ -5,6 +5,7 @@
 //! in [`super::repair`].
 
 mod deep;
+mod past;
 
 use std::collections::HashSet;
 use std::io;
@@ -108,6 +109,12 @@ pub struct Derived {
     pub n_absent_trees: u64,
     /// Number of manifests not checked.
     pub n_skipped_manifests: u64,
+    /// Number of recorded commits compared with git.
+    pub n_commits: u64,
+    /// Number of recorded commits that git no longer has.
+    pub n_absent_commits: u64,
+    /// Number of recorded commits not checked.
+    pub n_skipped_commits: u64,
 }
 
 /// An error that prevents a verification.
@@ -252,6 +259,7 @@ impl Ingest<'_> {
                     found.derived = Some(Derived {
                         n_skipped_blobs: u64::from(state.n_blobs()),
                         n_skipped_manifests: manifests.len() as u64,
+                        n_skipped_commits: u64::from(state.n_commits()),
                         ..Derived::default()
                     });
                 }

@@ -186,10 +186,11 @@ impl Facts {
 impl DerivedOut {
     fn render(&self, out: &mut dyn Sink) {
         out.line(&format!(
-            "made again  {}, {} with their words and vectors; {} listed again",
+            "made again  {}, {} with their words and vectors; {} listed again; {} compared",
             count(self.blobs, "blob"),
             count(self.chunks, "chunk"),
-            count(self.snapshots, "snapshot")
+            count(self.snapshots, "snapshot"),
+            count(self.commits, "commit")
         ));
         for (n, what) in [
             (self.not_in_git_blobs, "blobs were not compared: git no longer has them"),
@@ -199,6 +200,11 @@ impl DerivedOut {
             ),
             (self.not_checked_blobs, "blobs were not checked"),
             (self.not_checked_snapshots, "snapshots were not checked"),
+            (
+                self.not_in_git_commits,
+                "commits were not compared: git no longer has them",
+            ),
+            (self.not_checked_commits, "commits were not checked"),
         ] {
             if n > 0 {
                 out.line(&format!("            {n} {what}"));
@@ -247,6 +253,9 @@ struct DerivedOut {
     snapshots: u64,
     not_in_git_trees: u64,
     not_checked_snapshots: u64,
+    commits: u64,
+    not_in_git_commits: u64,
+    not_checked_commits: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -386,7 +395,9 @@ fn what_is_left(
 /// Returns the health of an undamaged sidecar. It is `partial` if a requested check was not completed; a requested
 /// sample counts as complete.
 fn sound_or_partial(found: &Verification, depth: Depth) -> &'static str {
-    let has_skipped = |derived: &Derived| derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0;
+    let has_skipped = |derived: &Derived| {
+        derived.n_skipped_blobs > 0 || derived.n_skipped_manifests > 0 || derived.n_skipped_commits > 0
+    };
     let is_cut_short = depth.sample.is_none() && found.derived.as_ref().is_some_and(has_skipped);
     if found.n_unread > 0 || is_cut_short {
         "partial"
@@ -437,6 +448,9 @@ impl DerivedOut {
             snapshots: derived.n_manifests,
             not_in_git_trees: derived.n_absent_trees,
             not_checked_snapshots: derived.n_skipped_manifests,
+            commits: derived.n_commits,
+            not_in_git_commits: derived.n_absent_commits,
+            not_checked_commits: derived.n_skipped_commits,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use codescout::history::{Batch, BatchWriter, CommitData, SymbolBatch, symbol_batch_bytes};
 use codescout::ingest::{Depth, Repair, Verification};
 use codescout::model::Ctx;
 use codescout::sidecar::{Sidecar, Store, StoredFile};
@@ -286,6 +287,94 @@ fn what_the_blobs_do_not_say_is_found_and_mended() {
         }
         assert!(verify(&index, DEEP).is_sound());
         assert_eq!(answers(&index), expected, "{store:?}");
+    }
+}
+
+/// Records with correct checksums of what no commit did, which only `--deep` can detect.
+#[test]
+fn commits_that_git_does_not_have_like_this_are_found_and_recorded_again() {
+    let (repo, index) = indexed();
+    let head = index.workspace.target("HEAD").unwrap().unwrap().commit.unwrap();
+    let record = || {
+        let records = index.workspace.records();
+        records
+            .record_history(&[head], Ctx::new(&CheckedProgress::default(), &NEVER))
+            .unwrap();
+        records
+            .trace_history(Ctx::new(&CheckedProgress::default(), &NEVER))
+            .unwrap();
+    };
+    record();
+    let sound = verify(&index, DEEP);
+    assert!(sound.is_sound(), "{:?}", sound.findings);
+    let derived = sound.derived.unwrap();
+    assert_eq!((derived.n_commits, derived.n_skipped_commits), (11, 0));
+    let sidecar = Sidecar::open(&repo.path(".codescout")).unwrap();
+    let stored = |bytes: &[u8], ending: &str| {
+        let file = StoredFile::of(bytes, ending);
+        sidecar.write(Store::History, &file.name, bytes).unwrap();
+        file
+    };
+    let publish = |state| {
+        let lock = sidecar.lock(Duration::from_secs(20)).unwrap();
+        sidecar.publish(&state, &lock).unwrap();
+    };
+    let change_records = |change: &dyn Fn(&mut CommitData)| {
+        let mut state = sidecar.state().unwrap().unwrap();
+        let entry = &mut state.history[0];
+        let batch = Batch::open(&sidecar, &entry.records.name).unwrap();
+        let mut writer = BatchWriter::new(batch.base());
+        for (local, (mut data, parents)) in batch.commits().unwrap().into_iter().enumerate() {
+            if local == 5 {
+                change(&mut data);
+            }
+            writer.add(data, &parents);
+        }
+        entry.records = stored(&writer.finish(), "hist");
+        publish(state);
+    };
+    let change_symbols = || {
+        let mut state = sidecar.state().unwrap().unwrap();
+        let entry = &mut state.history[0];
+        let batch = Batch::open(&sidecar, &entry.records.name).unwrap();
+        let file = entry.symbols.as_ref().unwrap();
+        let symbols = SymbolBatch::open(&sidecar, &file.name).unwrap();
+        let mut paths = symbols.all(&batch).unwrap();
+        paths.pop_last().unwrap();
+        let bytes = symbol_batch_bytes(&batch, symbols.first(), symbols.recipe(), &paths);
+        entry.symbols = Some(stored(&bytes, file.name.rsplit('.').next().unwrap()));
+        publish(state);
+    };
+    let forgeries: [(&str, &dyn Fn()); 4] = [
+        ("message", &|| change_records(&|data| data.message = "planted".into())),
+        ("author", &|| {
+            change_records(&|data| data.author.name = "Mallory".into())
+        }),
+        ("changes", &|| {
+            change_records(&|data| data.changes[0].is_combined = true)
+        }),
+        ("definitions", &change_symbols),
+    ];
+    for (what, forge) in forgeries {
+        forge();
+        let found = repair(&index, DEEP);
+        let blamed: Vec<_> = found.before.findings.iter().map(|finding| finding.store).collect();
+        assert!(
+            !blamed.is_empty() && blamed.iter().all(|store| *store == Some(Store::History)),
+            "{what}: {:?}",
+            found.before.findings
+        );
+        assert!(
+            found
+                .before
+                .findings
+                .iter()
+                .all(|finding| finding.what.contains("does not match git")),
+            "{what}: {:?}",
+            found.before.findings
+        );
+        record();
+        assert!(verify(&index, DEEP).is_sound(), "{what}");
     }
 }
 

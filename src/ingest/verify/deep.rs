@@ -50,6 +50,7 @@ impl Ingest<'_> {
         }
         ctx.progress.end();
         self.derive_manifests(sample, state, segments, found, &mut derived, ctx);
+        self.derive_commits(sample, state, found, &mut derived, ctx);
         found.derived = Some(derived);
         Ok(())
     }
@@ -199,25 +200,25 @@ fn file_of<'e>(entry: &'e SegmentEntry, part: SegmentPart, profile: &str) -> (St
 }
 
 /// An evenly spread sample of `0..n` with a random start.
-struct Sample {
+pub(super) struct Sample {
     n: usize,
     step: usize,
     first: usize,
 }
 
 impl Sample {
-    fn of(n: usize, wanted: Option<usize>) -> Self {
+    pub(super) fn of(n: usize, wanted: Option<usize>) -> Self {
         let step = wanted.map_or(1, |wanted| n.div_ceil(wanted.max(1)).max(1));
         // Without random bytes, the sample starts at 0.
         let first = (u64::from_le_bytes(random_bytes().unwrap_or_default()) % step as u64) as usize;
         Self { n, step, first }
     }
 
-    fn contains(&self, number: usize) -> bool {
+    pub(super) fn contains(&self, number: usize) -> bool {
         number % self.step == self.first
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.n.saturating_sub(self.first).div_ceil(self.step)
     }
 }
