@@ -257,13 +257,19 @@ impl Recorder<'_> {
                 None => batch,
                 Some(_) => self.recompute_batch(&history, &batch, &files[0], ctx)?,
             };
-            history.push(batch)?;
-            history.add_symbols(SymbolBatch::from_bytes(files[1].clone())?);
+            let symbols = SymbolBatch::from_bytes(files[1].clone())?;
             let lines = LineChanges::from_bytes(files[2].clone())?;
-            let last = history.batches().last();
-            if last.map(|batch| (batch.base(), batch.n_commits())) != Some((lines.base(), lines.n_commits())) {
+            if (batch.base(), batch.n_commits()) != (lines.base(), lines.n_commits()) {
                 return Err(wrong_record("changed lines of other commits"));
             }
+            if audit.is_none() {
+                // What a trusted sender has computed is believed, but a damaged file must not be published.
+                batch.verify()?;
+                symbols.verify(&batch)?;
+                lines.verify(&batch).map_err(|error| wrong_record(&chain(&error)))?;
+            }
+            history.push(batch)?;
+            history.add_symbols(symbols);
         }
         if history.n_traced(recipe) != history.n_commits() {
             return Err(wrong_record("some commits are not traced"));
