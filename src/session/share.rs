@@ -1,6 +1,7 @@
 //! Exports the index of a repository to a bundle, and imports bundles.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::ingest::{
 };
 use crate::model::{BlobId, CommitId, Ctx, RepoPath, TreeId};
 use crate::precise::FactsFile;
-use crate::sidecar::{Bytes, Sidecar, State};
+use crate::sidecar::{Bytes, RealFolder, Sidecar, State, real_path};
 
 /// Options for importing a bundle.
 #[derive(Clone, Copy, Debug)]
@@ -564,7 +565,6 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
 /// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. Refuses to replace a
 /// non-empty file that is not a bundle.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    use std::os::unix::fs::PermissionsExt;
     let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));
     let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     ensure!(
@@ -573,17 +573,20 @@ pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Resul
         path.display()
     );
     let cannot = || format!("cannot write {}", path.display());
+    ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
     ensure!(folder.is_dir(), "folder {} does not exist", folder.display());
-    let mut file = tempfile::Builder::new()
-        .prefix(".writing-")
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .with_context(cannot)?;
-    let value = write(file.as_file_mut())?;
-    file.as_file().sync_all().with_context(cannot)?;
-    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
+    let name = path.file_name().with_context(cannot)?;
+    let folder = real_path(folder).and_then(|folder| RealFolder::open(&folder));
+    let folder = folder.with_context(cannot)?;
+    let (temporary, mut file) = folder.temporary().with_context(cannot)?;
+    let write = || {
+        let value = write(&mut file)?;
+        file.sync_all().with_context(cannot)?;
+        folder.rename(OsStr::new(&temporary), name).with_context(cannot)?;
+        Ok(value)
+    };
+    let value = write().inspect_err(|_: &OpError| folder.discard(&temporary))?;
     Ok(value)
 }

@@ -9,7 +9,7 @@ use super::place::{check_place, owner_of, refuse_tracked, sidecar_root_of};
 use super::writing::PATIENCE;
 use crate::config::{Environment, Overrides};
 use crate::git::Repository;
-use crate::sidecar::{Location, OpenError, Sidecar, State, remove_stale_temporaries, write_atomic};
+use crate::sidecar::{Location, OpenError, RealFolder, Sidecar, State};
 
 /// The line in the repository's `info/exclude` that hides the sidecar from `git status`.
 const EXCLUDE_LINE: &str = "/.codescout/";
@@ -169,14 +169,12 @@ impl Storage {
 }
 
 fn add_exclude_line(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-        remove_stale_temporaries(folder)?;
-    }
+    let (folder, name) = RealFolder::of_file(path, true)?;
+    folder.remove_stale_temporaries()?;
     let separator = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
         "\n"
     };
-    write_atomic(path, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes())
+    folder.write(&name, format!("{text}{separator}{EXCLUDE_LINE}\n").as_bytes(), None)
 }

@@ -1,13 +1,12 @@
 //! The file with which a CI system keeps the index between its jobs.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::git::{ExchangeError, Repository, origin_host, read_small_file};
+use crate::sidecar::RealFolder;
 
 /// The file for GitHub, relative to the root of the worktree, and its folders, the outermost first.
 const GITHUB_FILE: &str = ".github/workflows/codescout.yml";
@@ -88,21 +87,8 @@ impl CiFile {
 impl NewCiFile {
     /// Creates the file. Fails if it exists by now.
     pub(crate) fn create(&self) -> io::Result<()> {
-        for folder in &self.folders {
-            fs::create_dir(folder).or_else(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(error),
-            })?;
-        }
-        let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        // It appears complete or not at all.
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
-        file.write_all(GITHUB_TEMPLATE.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(&self.path)?;
-        Ok(())
+        let (folder, name) = RealFolder::of_file(&self.path, true)?;
+        folder.create(&name, GITHUB_TEMPLATE.as_bytes())
     }
 
     /// Returns true if these are the file and folders of the repository. A record can come from elsewhere.
@@ -119,16 +105,25 @@ impl NewCiFile {
         is_file && matches!(read_small_file(&self.path), Ok(Some(text)) if text == GITHUB_TEMPLATE.as_bytes())
     }
 
-    /// Removes the file, and the folders that were created with it if they are empty.
-    pub(crate) fn remove(&self) -> io::Result<()> {
-        fs::remove_file(&self.path)?;
+    /// Removes the file, and the folders that were created with it if they are empty. Returns false if the file has been
+    /// changed since it was created.
+    pub(crate) fn remove(&self) -> io::Result<bool> {
+        let (folder, name) = RealFolder::of_file(&self.path, false)?;
+        let mut text = Vec::new();
+        let limit = GITHUB_TEMPLATE.len() as u64 + 1;
+        folder.file(&name)?.take(limit).read_to_end(&mut text)?;
+        if text != GITHUB_TEMPLATE.as_bytes() {
+            return Ok(false);
+        }
+        folder.remove(&name)?;
         for folder in self.folders.iter().rev() {
-            if fs::remove_dir(folder).is_err() {
+            let removed = RealFolder::of_file(folder, false).and_then(|(folder, name)| folder.remove_folder(&name));
+            if removed.is_err() {
                 // The folder contains other files by now.
                 break;
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -33,28 +33,39 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(rustix::io::Errno::NOENT) => None,
         Err(errno) => return Err(errno.into()),
     };
-    write_like(folder.as_fd(), name, bytes, old.as_ref(), USUAL)
+    write_like(folder.as_fd(), name, bytes, old.as_ref(), None)
 }
 
 /// Like [`write_atomic`], for a file in an open directory, which may have been moved meanwhile. The file gets the
 /// default mode.
 pub fn write_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-    write_like(folder, name, bytes, None, USUAL)
+    write_like(folder, name, bytes, None, None)
 }
 
 /// Like [`write_in`], for a file that only its owner can read.
 pub fn write_private_in(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-    write_like(folder, name, bytes, None, Mode::RUSR.union(Mode::WUSR))
+    write_like(folder, name, bytes, None, Some(Mode::RUSR.union(Mode::WUSR)))
 }
 
-fn write_like(folder: BorrowedFd<'_>, name: &OsStr, bytes: &[u8], old: Option<&Stat>, mode: Mode) -> io::Result<()> {
+/// Writes a file with the owner of the file `old` that it replaces, and with this mode, or else that of `old`, or else the
+/// usual one.
+pub(super) fn write_like(
+    folder: BorrowedFd<'_>,
+    name: &OsStr,
+    bytes: &[u8],
+    old: Option<&Stat>,
+    mode: Option<Mode>,
+) -> io::Result<()> {
     let step = |step| failpoint::hit(&failpoint::name_of_step(Path::new(name), step));
     step("begin")?;
-    let (temporary, mut file) = create_temporary(folder, mode)?;
+    let (temporary, mut file) = create_temporary(folder, mode.unwrap_or(USUAL))?;
     let mut write = || {
         step("created")?;
         if let Some(old) = old {
             make_like(&file, old)?;
+        }
+        if let Some(mode) = mode {
+            rustix::fs::fchmod(&file, mode)?;
         }
         let (first, second) = bytes.split_at(if cfg!(debug_assertions) { bytes.len() / 2 } else { 0 });
         file.write_all(first)?;
@@ -119,7 +130,7 @@ pub fn make_like(file: &File, old: &Stat) -> io::Result<()> {
 }
 
 /// Creates a file with a random name.
-fn create_temporary(folder: BorrowedFd<'_>, mode: Mode) -> io::Result<(String, File)> {
+pub(super) fn create_temporary(folder: BorrowedFd<'_>, mode: Mode) -> io::Result<(String, File)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let mut random = [0; 8];

@@ -80,6 +80,12 @@ impl Folder {
         Ok(Self { fd, owners })
     }
 
+    /// Uses an open directory.
+    pub(super) fn of(fd: OwnedFd) -> Self {
+        let owners = Owners::current_user_and(None);
+        Self { fd, owners }
+    }
+
     /// Opens a subdirectory.
     pub(super) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let fd = rustix::fs::openat(&self.fd, name.as_ref(), FOLDER, Mode::empty())?;
@@ -234,7 +240,7 @@ impl AsFd for Folder {
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY
+pub(super) const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);

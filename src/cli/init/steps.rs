@@ -10,7 +10,7 @@ use crate::cli::install::{SERVER_NAME, absent, added_elsewhere, user_plan, user_
 use crate::cli::progress::CliProgress;
 use crate::ingest::Target;
 use crate::model::count::count;
-use crate::session::{CallCtx, Context as _, Event, OpError, Result, Steps, Workspace};
+use crate::session::{CallCtx, Context as _, Event, OpError, Result, Steps, Workspace, ensure};
 use crate::setup::ci_file::{CiFile, NewCiFile};
 use crate::setup::hooks::{self, Action, Wishes};
 use crate::setup::install::{Client, Places, Plan, Uses};
@@ -357,7 +357,9 @@ impl<'a> Setting<'a> {
                     uses.add(clone)?;
                 }
             }
-            Work::CiFile(file) if self.is_undoing => file.remove()?,
+            Work::CiFile(file) if self.is_undoing => {
+                ensure!(file.remove()?, "{} was changed meanwhile", file.path.display());
+            }
             Work::CiFile(file) => file.create()?,
         }
         if self.is_undoing {

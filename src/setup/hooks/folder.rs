@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::{HooksPathOrigin, Repository};
+use crate::sidecar::real_path;
 
 /// The folder where git looks for hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksFolder {
     /// The path of the folder, which may not exist.
     pub path: PathBuf,
+    /// The same path without symbolic links, as it was when `standing` was determined.
+    pub real: PathBuf,
     /// Determines who uses the folder.
     pub standing: Standing,
 }
@@ -29,25 +32,22 @@ pub enum Standing {
 impl HooksFolder {
     /// Determines the folder where git looks for this repository's hooks.
     pub fn of(repository: &Repository) -> Self {
-        let Some(configured) = repository.hooks_path() else {
-            let path = Self::default_path(repository);
-            let standing = Self::standing(repository, &path);
-            return Self { path, standing };
+        let (path, is_of_machine) = match repository.hooks_path() {
+            Some(configured) => (configured.path, configured.origin == HooksPathOrigin::Machine),
+            None => (Self::default_path(repository), false),
         };
-        let standing = match Self::standing(repository, &configured.path) {
+        let real = resolved(&path);
+        let standing = match Self::standing(repository, &real) {
             // All other repositories of the user use the folder too, even if it is inside this one.
-            Standing::GitDir | Standing::WorkTree if configured.origin == HooksPathOrigin::Machine => Standing::Outside,
+            Standing::GitDir | Standing::WorkTree if is_of_machine => Standing::Outside,
             standing => standing,
         };
-        Self {
-            path: configured.path,
-            standing,
-        }
+        Self { path, real, standing }
     }
 
     /// Returns the folder where git looks if `core.hooksPath` is not set.
     pub(super) fn default_path(repository: &Repository) -> PathBuf {
-        repository.common_dir().join("hooks")
+        resolved(&repository.common_dir().join("hooks"))
     }
 
     pub(super) fn standing(repository: &Repository, path: &Path) -> Standing {
@@ -67,18 +67,7 @@ impl HooksFolder {
     }
 }
 
-/// Returns the path after resolving the symbolic links in its existing part.
-fn resolved(path: &Path) -> PathBuf {
-    for existing in path.ancestors() {
-        if let Ok(found) = existing.canonicalize() {
-            let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
-            // `join` with an empty path would append a slash, which is wrong for a file.
-            return if rest.as_os_str().is_empty() {
-                found
-            } else {
-                found.join(rest)
-            };
-        }
-    }
-    path.to_owned()
+/// Returns the path after resolving symbolic links, or as it is if one of them leads to nothing.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    real_path(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,17 +1,18 @@
 //! Plans and applies the installation and removal of hooks.
 
-use std::fs::{self, Metadata, Permissions};
-use std::io::{self, Write};
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::event::HookEvent;
-use super::folder::{HooksFolder, Standing};
+use super::folder::{HooksFolder, Standing, resolved};
 use super::managers::{Manager, Seen, husky_folder, lefthook_snippet, lefthook_starts_us, managers};
 use super::queue::Queue;
 use super::script::{Held, MOVED, Program, Shape, added, lines, own_file};
 use crate::git::{Repository, read_small_file};
 use crate::model::Explain;
+use crate::sidecar::RealFolder;
 
 /// File mode of a new hook.
 const EXECUTABLE: u32 = 0o755;
@@ -106,7 +107,7 @@ impl Explain for InstallError {}
 pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
     let events = HookEvent::of(repository);
-    if let Some(husky) = husky_folder(&plan.folder.path) {
+    if let Some(husky) = husky_folder(&plan.folder.path).map(|husky| resolved(&husky)) {
         let is_inside = HooksFolder::standing(repository, &husky) == Standing::WorkTree;
         if !is_inside && !wishes.force {
             let why = format!(
@@ -142,7 +143,7 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
         }
         Some(why) => {
             for event in events {
-                plan.leave(*event, plan.folder.path.join(event.name()), why);
+                plan.leave(*event, plan.folder.real.join(event.name()), why);
             }
             let folder = plan.folder.path.display();
             plan.advice.push(match plan.folder.standing {
@@ -157,12 +158,12 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
 /// Plans a removal. It removes all lines and files of codescout and restores renamed hooks.
 pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
-    let mut folders = vec![plan.folder.path.clone(), HooksFolder::default_path(repository)];
+    let mut folders = vec![plan.folder.real.clone(), HooksFolder::default_path(repository)];
     folders.dedup();
-    let husky = husky_folder(&plan.folder.path);
-    folders.extend(husky.filter(|husky| *husky != plan.folder.path));
+    let husky = husky_folder(&plan.folder.path).map(|husky| resolved(&husky));
+    folders.extend(husky.filter(|husky| *husky != plan.folder.real));
     for folder in folders {
-        let is_shared = folder == plan.folder.path && plan.folder.standing == Standing::Outside;
+        let is_shared = folder == plan.folder.real && plan.folder.standing == Standing::Outside;
         let is_outside = HooksFolder::standing(repository, &folder) == Standing::Outside;
         let may_write = !(is_shared || is_outside) || wishes.force;
         for event in HookEvent::ALL {
@@ -244,7 +245,7 @@ impl Plan {
     }
 
     fn install_one(&mut self, event: HookEvent, program: &Path, wishes: Wishes) -> Result<(), InstallError> {
-        let path = self.folder.path.join(event.name());
+        let path = self.folder.real.join(event.name());
         let program = Program::At(program);
         let moved = with_ending(&path, MOVED);
         let is_moved = moved.symlink_metadata().is_ok();
@@ -450,31 +451,31 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 
 impl Change {
     fn apply(&self) -> Result<(), InstallError> {
+        let (Self::Keep { to: path, .. }
+        | Self::Move { to: path, .. }
+        | Self::Write { path, .. }
+        | Self::Remove { path }) = self;
+        self.apply_in_folder(path).map_err(|source| failed(path, source))
+    }
+
+    /// All files of a change are in one folder.
+    fn apply_in_folder(&self, path: &Path) -> io::Result<()> {
+        let (folder, name) = RealFolder::of_file(path, true)?;
         match self {
             // Creates the second name first, so that the hook always exists. Does not overwrite a file that was created
             // under that name meanwhile.
-            Self::Keep { from, to } => fs::hard_link(from, to)
-                .or_else(|error| match error.kind() {
+            Self::Keep { from, .. } => {
+                let from = from.file_name().unwrap_or_default();
+                folder.link(from, &name).or_else(|error| match error.kind() {
                     io::ErrorKind::AlreadyExists => Err(error),
-                    _ => fs::rename(from, to),
+                    _ => folder.rename(from, &name),
                 })
-                .map_err(|source| failed(from, source)),
-            Self::Move { from, to } => fs::rename(from, to).map_err(|source| failed(to, source)),
-            Self::Write { path, content, mode } => write(path, content, *mode).map_err(|source| failed(path, source)),
-            Self::Remove { path } => fs::remove_file(path).map_err(|source| failed(path, source)),
+            }
+            Self::Move { from, .. } => folder.rename(from.file_name().unwrap_or_default(), &name),
+            Self::Write { content, mode, .. } => folder.write(&name, content, Some(*mode)),
+            Self::Remove { .. } => folder.remove(&name),
         }
     }
-}
-
-fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder)?;
-    file.write_all(content)?;
-    file.as_file().set_permissions(Permissions::from_mode(mode))?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|failed| failed.error)?;
-    Ok(())
 }
 
 fn failed(path: &Path, source: io::Error) -> InstallError {

@@ -1,11 +1,12 @@
 //! Reads and replaces files of other programs. A file is always replaced atomically.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::git::belongs_to_git;
 use crate::program::is_program;
+use crate::sidecar::{RealFolder, real_path};
 
 /// Maximum size of a file. No client's configuration is that large.
 const MAX_BYTES: u64 = 64 << 20;
@@ -96,11 +97,10 @@ impl Found {
     /// Reads the file at `path`. If there is a `root`, the resolved path must be inside it, and not in a directory of git
     /// or, by a link, a program such as a hook.
     pub(super) fn read(path: &Path, root: Option<&Path>) -> Result<Self, FileError> {
-        let target = match fs::canonicalize(path) {
-            Ok(target) => target,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => missing_target(path)?,
-            Err(error) => return Err(FileError::io("read", path)(error)),
-        };
+        let target = real_path(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => FileError::DanglingLink { path: path.to_owned() },
+            _ => FileError::io("read", path)(error),
+        })?;
         if let Some(root) = root {
             let (root, path) = (
                 fs::canonicalize(root).map_err(FileError::io("read", root))?,
@@ -160,21 +160,6 @@ fn is_link(path: &Path, root: Option<&Path>) -> bool {
     below.any(Path::is_symlink)
 }
 
-/// Resolves the path of a file that does not exist, by resolving the nearest existing folder.
-fn missing_target(path: &Path) -> Result<PathBuf, FileError> {
-    for folder in path.ancestors() {
-        if fs::symlink_metadata(folder).is_err() {
-            continue;
-        }
-        let real = fs::canonicalize(folder).map_err(|_| FileError::DanglingLink {
-            path: folder.to_owned(),
-        })?;
-        let rest = path.strip_prefix(folder).unwrap_or(path);
-        return Ok(real.join(rest));
-    }
-    Ok(path.to_owned())
-}
-
 /// Returns the folders to create for a file, the outermost first.
 pub(super) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let folders = path.ancestors().skip(1);
@@ -186,38 +171,19 @@ pub(super) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     missing
 }
 
-/// Replaces a file atomically: writes a temporary file in the same folder with the old permissions, flushes it and
-/// renames it.
+/// Replaces a file atomically, with the old permissions. `path` has no symbolic links.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), FileError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(FileError::io("make", folder))?;
-    let permissions = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
-    replace(folder, path, text.as_bytes(), permissions).map_err(FileError::io("write", path))
+    let written = RealFolder::of_file(path, true).and_then(|(folder, name)| folder.write(&name, text.as_bytes(), None));
+    written.map_err(FileError::io("write", path))
 }
 
-fn replace(folder: &Path, path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) -> io::Result<()> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".codescout-");
-    #[cfg(unix)]
-    let new_file = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
-    #[cfg(unix)]
-    builder.permissions(new_file);
-    let mut temporary = builder.tempfile_in(folder)?;
-    // The permissions are set before writing, so that other users can never read private content.
-    if let Some(permissions) = permissions {
-        temporary.as_file().set_permissions(permissions)?;
-    }
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|failed| failed.error)?;
-    Ok(())
-}
-
-/// Removes a file, and then those of `folders` (outermost first) that are empty.
+/// Removes a file, and then those of `folders` (outermost first) that are empty. `path` has no symbolic links.
 pub(super) fn remove(path: &Path, folders: &[PathBuf]) -> Result<(), FileError> {
-    fs::remove_file(path).map_err(FileError::io("remove", path))?;
+    let removed = RealFolder::of_file(path, false).and_then(|(folder, name)| folder.remove(&name));
+    removed.map_err(FileError::io("remove", path))?;
     for folder in folders.iter().rev() {
-        if fs::remove_dir(folder).is_err() {
+        let removed = RealFolder::of_file(folder, false).and_then(|(folder, name)| folder.remove_folder(&name));
+        if removed.is_err() {
             // The folder contains other files by now.
             break;
         }
