@@ -14,8 +14,10 @@ use crate::sidecar::{
 
 /// Uncompressed size in bytes at which a block of documents ends.
 const BLOCK_BYTES: usize = 64 << 10;
-/// Limit on the uncompressed size of a section or block in bytes.
+/// Limits on the uncompressed size of a section or block in bytes: this size, and a multiple of the file's size.
 const MAX_BYTES: usize = 1 << 30;
+const MAX_RATIO: usize = 200;
+const RATIO_SLACK: usize = 1 << 20;
 /// Limit on the uncompressed size of all blocks, of each section and of all symbols of a file from elsewhere.
 const MAX_RECEIVED_BYTES: usize = 64 << 20;
 /// Limit on the documents of a part of a bundle.
@@ -98,6 +100,8 @@ impl FactsFile {
     }
 
     fn from_sections(file: SectionFile, limit: usize) -> Result<Self, FileError> {
+        // A few bytes must not become gigabytes.
+        let limit = limit.min(file.n_bytes() as usize * MAX_RATIO + RATIO_SLACK);
         let damaged = |section: &str| file.damaged(format!("content of section {section}"));
         let unpacked = |section: &str| unpacked(&file, section, limit);
         let (tool, versions) = decode(&file.section("meta")?).map_err(|_| damaged("meta"))?;
@@ -189,8 +193,24 @@ impl FactsFile {
     /// Verifies the whole file.
     pub fn verify(&self) -> Result<(), FileError> {
         self.file.verify()?;
-        self.symbols()?;
-        self.each(|_, _| Ok(()))
+        let symbols = self.symbols()?;
+        let mut definers = vec![Vec::new(); symbols.len()];
+        self.each::<FileError>(|number, occurrences| {
+            add_definers(&mut definers, number, &occurrences);
+            Ok(())
+        })?;
+        let symbols: Vec<&str> = symbols.iter().map(String::as_str).collect();
+        let expected = [
+            ("packages", write_packages(&symbols)),
+            ("suffixes", symbols.iter().map(|symbol| suffix(symbol)).collect()),
+            ("definers", write_definers(&definers)),
+        ];
+        for (section, expected) in expected {
+            if unpacked(&self.file, section, self.limit)? != expected {
+                return Err(self.file.damaged(format!("content of section {section}")));
+            }
+        }
+        Ok(())
     }
 
     /// Reads all documents in order, each with its number and its occurrences. Fails unless they fill the blocks.
@@ -417,12 +437,7 @@ impl FactsWriter {
                     ..*occurrence
                 })
                 .collect();
-            for occurrence in renumbered.iter().filter(|occurrence| occurrence.is_definition) {
-                let list: &mut Vec<u32> = &mut definers[occurrence.symbol as usize];
-                if list.last() != Some(&(number as u32)) {
-                    list.push(number as u32);
-                }
-            }
+            add_definers(&mut definers, number as u32, &renumbered);
             let (block, start, length) = blocks.add(&write_document(&renumbered));
             let version = versions.binary_search(&version.as_str()).unwrap_or_default() as u32;
             rows.push((blob.clone(), path.clone(), version, block, start, length));
@@ -441,6 +456,16 @@ impl FactsWriter {
         file.add("block_ends", pack(&block_ends));
         file.add("blocks", blocks);
         file.finish()
+    }
+}
+
+/// Adds a document to the lists of those that define each symbol.
+fn add_definers(definers: &mut [Vec<u32>], number: u32, occurrences: &[Occurrence]) {
+    for occurrence in occurrences.iter().filter(|occurrence| occurrence.is_definition) {
+        let documents = &mut definers[occurrence.symbol as usize];
+        if documents.last() != Some(&number) {
+            documents.push(number);
+        }
     }
 }
 
@@ -534,10 +559,12 @@ fn read_symbols(mut bytes: &[u8], n: usize, limit: usize) -> Option<Vec<String>>
         last.truncate(n_shared);
         last.extend_from_slice(rest);
         n_bytes += last.len();
-        if n_bytes > limit {
+        let symbol = String::from_utf8(last.clone()).ok()?;
+        // Ascending, each once; only the first may be empty.
+        if n_bytes > limit || symbols.last() >= Some(&symbol) {
             return None;
         }
-        symbols.push(String::from_utf8(last.clone()).ok()?);
+        symbols.push(symbol);
         bytes = after;
     }
     (symbols.len() == n).then_some(symbols)
