@@ -476,6 +476,27 @@ impl Facts {
         })
     }
 
+    /// Returns the members with a name of the type `of`, in source order.
+    pub(super) fn members_named(&self, of: u32, name: &str) -> Vec<u32> {
+        let (named, children) = (self.named(name), self.children(of));
+        if named.len() <= children.len() {
+            return named
+                .iter()
+                .copied()
+                .filter(|&index| self.is_member(index, of))
+                .collect();
+        }
+        let of_constructors = children
+            .iter()
+            .filter(|&&index| self.has_kind(index, DefinitionKind::Constructor))
+            .flat_map(|&index| self.children(index));
+        let members = children.iter().chain(of_constructors).copied();
+        let is_it = |index: &u32| named.binary_search(index).is_ok() && self.is_member(*index, of);
+        let mut members: Vec<u32> = members.filter(is_it).collect();
+        members.sort_unstable();
+        members
+    }
+
     /// Returns the references whose names start inside `range`.
     pub(super) fn references_in(&self, range: ByteRange) -> std::ops::Range<usize> {
         let first = self

@@ -131,14 +131,10 @@ impl Linker<'_> {
         if let (true, Some(outer)) = (is_constant(of.index), definition.container) {
             return self.members_of(facts.def(outer), name, MAX_DEPTH);
         }
-        let in_constant = |&&index: &&u32| {
-            let outer = facts.definitions[index as usize]
-                .container
-                .filter(|&outer| is_constant(outer));
-            outer.is_some_and(|outer| facts.definitions[outer as usize].container == Some(of.index))
-        };
-        let found = facts.named(name).iter().filter(in_constant);
-        found.map(|&index| facts.def(index)).collect()
+        let constants = facts.children(of.index).iter().filter(|&&index| is_constant(index));
+        let members = constants.flat_map(|&constant| facts.children(constant));
+        let named = members.filter(|&&index| facts.definitions[index as usize].name == name);
+        named.map(|&index| facts.def(index)).collect()
     }
 
     /// Returns the type of a member that can override another one.

@@ -70,8 +70,8 @@ impl Linker<'_> {
             .is_some_and(|facts| {
                 let definition = &facts.definitions[of.index as usize];
                 let before = ByteRange::new(definition.range.start, definition.name_range.start);
-                let mut marks = facts.references[facts.references_in(before)].iter();
-                marks.any(|mark| mark.name == "HIDDEN")
+                let mut marks = facts.references_named("HIDDEN").iter();
+                marks.any(|&mark| before.contains(facts.references[mark as usize].range))
             })
     }
 

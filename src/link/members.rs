@@ -351,11 +351,8 @@ impl Linker<'_> {
         let mut own = Vec::new();
         for part in &parts {
             let Some(facts) = self.facts(part.file) else { continue };
-            let children = facts
-                .named(name)
-                .iter()
-                .filter(|&&index| facts.is_member(index, part.index));
-            own.extend(children.map(|&index| facts.def(index)));
+            let members = facts.members_named(part.index, name);
+            own.extend(members.into_iter().map(|index| facts.def(index)));
         }
         own.extend(self.outside_members(of, name));
         if own.len() > 1 && own.iter().any(|def| self.is_prototype(*def)) {

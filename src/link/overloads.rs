@@ -12,6 +12,9 @@ use crate::extract::{BindingKind, DefinitionKind, Globals, Reference, Shape, Val
 
 /// Limit on nested questions about the type of an argument.
 const DEPTH: u8 = 12;
+/// Maximum number of functions among which the types of the arguments choose. Calls of more functions of one name stay
+/// uncertain.
+const MAX_COMPARED: usize = 128;
 /// Types to which a value of the first type converts without a cast.
 const WIDENING: &[(&str, &[&str])] = &[
     ("int", &["long", "float", "double", "Integer", "Number"]),
@@ -56,10 +59,10 @@ impl Linker<'_> {
             let is_dart = facts.family == Family::Dart;
             let has_constructors = facts.family == Family::Java || is_dart || facts.globals() == Globals::Namespaces;
             let is_type = definition.kind.is_type() && has_constructors && definition.name == reference.name;
-            let constructors: Vec<DefId> = facts
-                .children(target.index)
+            let children = if is_type { facts.children(target.index) } else { &[] };
+            let constructors: Vec<DefId> = children
                 .iter()
-                .filter(|&&index| is_type && facts.has_kind(index, DefinitionKind::Constructor))
+                .filter(|&&index| facts.has_kind(index, DefinitionKind::Constructor))
                 .filter(|&&index| !is_dart || facts.definitions[index as usize].name == definition.name)
                 .map(|&index| facts.def(index))
                 .collect();
@@ -87,7 +90,8 @@ impl Linker<'_> {
         let fitting = if fitting.is_empty() { called } else { fitting };
         let fitting = self.generic(facts, fitting, reference);
         let is_open = self.differ_in_types(facts, &fitting, reference);
-        if fitting.len() > 1 && !reference.arguments.is_empty() && !is_open {
+        let is_few = (2..=MAX_COMPARED).contains(&fitting.len());
+        if is_few && !reference.arguments.is_empty() && !is_open {
             self.best_overloads(facts, reference, fitting)
         } else {
             fitting

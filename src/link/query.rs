@@ -175,9 +175,19 @@ impl Linker<'_> {
 
     /// Returns the references inside a definition and the blocks that implement it.
     pub fn uses(&self, of: DefId) -> Vec<Site> {
-        let mut sites = Vec::new();
+        self.uses_in(&self.whole_parts(of))
+    }
+
+    /// Returns the definition, its other parts, and the blocks that implement it.
+    pub fn whole_parts(&self, of: DefId) -> Vec<DefId> {
         let parts = self.same_in_scope(of).into_iter();
-        for part in parts.flat_map(|part| self.parts_of(part, MAX_DEPTH)) {
+        parts.flat_map(|part| self.parts_of(part, MAX_DEPTH)).collect()
+    }
+
+    /// Returns the references inside definitions.
+    pub fn uses_in(&self, parts: &[DefId]) -> Vec<Site> {
+        let mut sites = Vec::new();
+        for part in parts {
             let Some(facts) = self.facts(part.file) else { continue };
             let definition = &facts.definitions[part.index as usize];
             // Decorators are before the signature.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -149,6 +150,8 @@ impl UnreferencedOut {
 struct Scan<'a> {
     sources: Sources<'a>,
     linker: &'a Linker<'a>,
+    /// The number of definitions that the parts of a type call together.
+    called_by_parts: Mutex<HashMap<Vec<DefId>, usize>>,
 }
 
 impl Lookup<'_> {
@@ -156,6 +159,7 @@ impl Lookup<'_> {
         Scan {
             sources: self.question.sources(),
             linker: self.linker,
+            called_by_parts: Mutex::default(),
         }
     }
 
@@ -395,10 +399,22 @@ impl Scan<'_> {
 
     /// Returns the number of definitions that one calls.
     fn n_called(&self, one: &Unreferenced) -> usize {
-        match &one.found {
-            Some(found) => called(&self.linker.uses(def_of(found))).len(),
-            None => self.called_at_file_level(one.file),
+        let Some(found) = &one.found else {
+            return self.called_at_file_level(one.file);
+        };
+        // All parts of a type have the same references.
+        let mut parts = self.linker.whole_parts(def_of(found));
+        parts.sort_unstable();
+        parts.dedup();
+        if let [only] = parts.as_slice() {
+            return called(&self.linker.uses_in(&[*only])).len();
         }
+        if let Some(known) = self.called_by_parts.lock().get(&parts) {
+            return *known;
+        }
+        let n = called(&self.linker.uses_in(&parts)).len();
+        self.called_by_parts.lock().insert(parts, n);
+        n
     }
 
     fn called_at_file_level(&self, file: FileId) -> usize {
