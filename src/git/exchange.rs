@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use super::bounded::{BoundError, Bounds};
 use super::command::{CommandError, networked};
@@ -29,10 +30,13 @@ const SETTINGS: [&str; 7] = [
     "core.packedGitLimit=256m",
     "push.recurseSubmodules=no",
 ];
-/// Settings for every transfer: start no background tasks, and give up on a server that sends nothing for a minute.
+/// Time for a server to list its refs.
+const LISTING_TIME: Duration = Duration::from_secs(120);
+/// Settings for every transfer: start no background tasks, and give up on a server that sends less than 1,000 bytes a
+/// second for a minute.
 const TRANSFER_SETTINGS: [&str; 5] = [
     "protocol.version=2",
-    "http.lowSpeedLimit=1",
+    "http.lowSpeedLimit=1000",
     "http.lowSpeedTime=60",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -184,7 +188,12 @@ impl<'a> Exchange<'a> {
 
     /// Returns the commit that the ref currently points to, or `None` if the ref does not exist.
     pub fn commit(&self) -> Result<Option<String>, ExchangeError> {
-        let listed = self.ask("ls-remote", &["--", &self.address, &self.reference], b"")?;
+        let until = Instant::now() + LISTING_TIME;
+        let bounds = Bounds {
+            until: Some(self.bounds.until.map_or(until, |other| other.min(until))),
+            ..self.bounds
+        };
+        let listed = self.ask_within(&bounds, "ls-remote", &["--", &self.address, &self.reference], b"")?;
         let listed = String::from_utf8_lossy(&listed);
         let commit = listed.lines().find_map(|line| {
             let (id, name) = line.split_once('\t')?;
