@@ -51,7 +51,7 @@ use self::args::{Args, Command, Global, PageArgs, Paged};
 use self::render::Output;
 use crate::artifact::{WORKER, serve_extractor, use_workers};
 use crate::config::{Environment, Overrides};
-use crate::model::ErrorKind;
+use crate::model::{ErrorKind, panics};
 use crate::program::this_program;
 use crate::session::{OpError, Result, Workspace, is_address, mirror_of};
 use crate::sidecar::failpoint;
@@ -149,12 +149,12 @@ fn arm_fail_point() -> Result<()> {
 }
 
 /// Runs the command. Converts a panic to an error with exit code 2, because gix panics on some malformed files. Panics
-/// of other threads are reported as usual.
+/// of other threads are reported as usual, except expected ones of libraries.
 fn run_caught(args: &Args, output: &mut Output) -> Result<Found> {
     let caller = std::thread::current().id();
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().id() == caller {
+        if std::thread::current().id() == caller || panics::is_expected() {
             tracing::debug!("{panic}");
         } else {
             report(panic);

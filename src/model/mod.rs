@@ -10,6 +10,7 @@ mod ctx;
 mod explain;
 mod id;
 mod lang;
+pub mod panics;
 mod path;
 mod progress;
 mod random;

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model2vec_rs::model::StaticModel as Loaded;
 
 use crate::embed::{EmbedError, Embedder, Embedding, OpenError, Profile};
+use crate::model::panics;
 
 /// Opens a directory that contains `tokenizer.json`, `model.safetensors` and `config.json`.
 ///
@@ -25,7 +25,8 @@ pub fn open(folder: &Path) -> Result<Box<dyn Embedder>, OpenError> {
         path: folder.to_owned(),
         reason,
     };
-    let model = guarded(|| Loaded::from_bytes(&tokenizer, &tensors, &config, Some(true)))
+    // It panics if the files of a model are inconsistent, for example if a token id has no row.
+    let model = panics::caught(|| Loaded::from_bytes(&tokenizer, &tensors, &config, Some(true)))
         .ok_or_else(|| refused("its loader failed".to_owned()))?
         .map_err(|error| refused(format!("{error:#}")))?;
     let mut hasher = blake3::Hasher::new();
@@ -49,7 +50,7 @@ struct Model2Vec {
 
 impl Model2Vec {
     fn embed(&self, text: &str) -> Result<Embedding, EmbedError> {
-        let vector = guarded(|| self.model.encode_with_args(&[text.to_owned()], None, 1).pop())
+        let vector = panics::caught(|| self.model.encode_with_args(&[text.to_owned()], None, 1).pop())
             .flatten()
             .ok_or_else(|| EmbedError::Unusable {
                 backend: self.profile.model.clone(),
@@ -77,12 +78,6 @@ impl Embedder for Model2Vec {
     fn embed_query(&self, text: &str, _interrupt: &AtomicBool) -> Result<Embedding, EmbedError> {
         self.embed(text)
     }
-}
-
-/// Runs the loader and catches its panics. It panics if the files of a model are inconsistent, for example if a token
-/// id has no row.
-fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
 /// Size limit of a model's file, far above that of any real model. Prevents a wrong path from filling the memory.

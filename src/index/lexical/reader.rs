@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Index, InvertedIndexReader, SegmentReader, TERMINATED, Term};
 
 use crate::extract::ChunkKind;
-use crate::model::{ChunkKey, Explain, Explanation, Lang};
+use crate::model::{ChunkKey, Explain, Explanation, Lang, panics};
 use crate::sidecar::{Bytes, FileError, HOW_TO_REPAIR, SectionFile, Sidecar, Store};
 
 use super::ngram::Signature;
@@ -483,8 +482,7 @@ impl Blocks {
 
 /// Reads an index of tantivy, which panics on some content that its maker did not intend.
 fn caught<T>(file: &SectionFile, read: impl FnOnce() -> Result<T, LexicalError>) -> Result<T, LexicalError> {
-    let read = std::panic::catch_unwind(AssertUnwindSafe(read));
-    read.unwrap_or_else(|_| Err(file.damaged("words").into()))
+    panics::caught(read).unwrap_or_else(|| Err(file.damaged("words").into()))
 }
 
 fn open_index(file: &SectionFile) -> Result<Index, LexicalError> {
