@@ -660,11 +660,22 @@ fn chain(impact: &Impact, at: usize, first: DefId, places: &Places) -> Vec<Strin
 
 /// Returns for each definition that is reached the one that changed.
 fn firsts(impact: &Impact) -> Vec<DefId> {
-    let mut firsts: Vec<DefId> = Vec::with_capacity(impact.reached.len());
-    for reached in &impact.reached {
-        firsts.push(reached.before.map_or(reached.of, |before| firsts[before]));
+    let mut firsts: Vec<Option<DefId>> = vec![None; impact.reached.len()];
+    let mut steps = Vec::new();
+    for mut at in 0..firsts.len() {
+        let first = loop {
+            if let Some(first) = firsts[at] {
+                break first;
+            }
+            steps.push(at);
+            match impact.reached[at].before {
+                Some(before) => at = before,
+                None => break impact.reached[at].of,
+            }
+        };
+        steps.drain(..).for_each(|step| firsts[step] = Some(first));
     }
-    firsts
+    firsts.into_iter().flatten().collect()
 }
 
 /// Lists the numbers of definitions by depth; of great depths, the sum.
