@@ -1,7 +1,8 @@
 //! `codescout ci`
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::model::{CommitId, ErrorKind};
 use crate::session::{
     Context as _, ImportOptions, Known, Packing, Result, Workspace, check_output, ensure, open_plain, write_whole,
 };
+use crate::sidecar::RealFolder;
 
 /// Default location of the archive: a folder in the root of the worktree, and a file in it.
 const DEFAULT_FOLDER: &str = ".codescout-ci";
@@ -177,7 +179,11 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         } else {
             None
         };
-        make_folder(&path, args.file.is_none())?;
+        let real = match &args.file {
+            Some(file) => check_output(workspace, file)?,
+            None => path,
+        };
+        make_folder(&real, args.file.is_none())?;
         let packing = Packing {
             kind: Kind::Ready,
             added: &workspace.added_profiles(),
@@ -185,7 +191,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             facts: &facts,
             key: key.as_ref(),
         };
-        let pack = |packing| write_whole(&path, |file: &mut File| workspace.pack(&known, packing, file));
+        let pack = |packing| write_whole(&real, |file: &mut File| workspace.pack(&known, packing, file));
         let packed = match pack(packing) {
             Err(error) if packing.commits.is_some() && error.kind == ErrorKind::TooLarge => {
                 note(&format!("commit history is not included: {error:#}"));
@@ -308,16 +314,14 @@ fn path_of(workspace: &Workspace, named: Option<&Path>) -> Result<PathBuf> {
 /// Creates the archive's folder. If the folder is new or the default one, adds a `.gitignore`, so that the archive is
 /// not committed.
 fn make_folder(path: &Path, is_ours: bool) -> Result<()> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    if folder.exists() && !is_ours {
+    let is_there = path.parent().is_some_and(Path::exists);
+    if is_there && !is_ours {
         return Ok(());
     }
-    let hidden = fs::create_dir_all(folder).and_then(|()| File::create_new(folder.join(".gitignore")));
-    match hidden {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        hidden => hidden.and_then(|mut file| file.write_all(b"*\n")),
-    }
-    .with_context(|| format!("cannot create {}", folder.display()))
+    let made =
+        RealFolder::of_file(path, true).and_then(|(folder, _)| match folder.create(OsStr::new(".gitignore"), b"*\n") {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            created => created,
+        });
+    made.with_context(|| format!("cannot create {}", path.parent().unwrap_or(path).display()))
 }

@@ -8,9 +8,9 @@ use super::workspace::Workspace;
 use crate::program::checkout_around;
 use crate::sidecar::write_atomic;
 
-/// Fails if the path of a file to write leads through a link of the worktree, which may come from the repository and lead
-/// anywhere. Folders of the path may be missing.
-pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<()> {
+/// Resolves the folders of a file to write. Fails if the path leads through a link of the worktree, which may come from the
+/// repository and lead anywhere. Folders of the path may be missing.
+pub(crate) fn check_output(workspace: &Workspace, typed: &Path) -> Result<PathBuf> {
     let repository = &workspace.repository;
     let kept = [repository.git_dir(), repository.common_dir(), workspace.storage.root()];
     check_links(repository.work_dir(), &kept, typed)
@@ -21,11 +21,12 @@ pub(crate) fn check_output_from(folder: &Path, typed: &Path) -> Result<()> {
     let root = checkout_around(folder);
     let kept = root.iter().map(|root| root.join(".git")).collect::<Vec<_>>();
     let kept: Vec<&Path> = kept.iter().map(PathBuf::as_path).collect();
-    check_links(root.as_deref(), &kept, typed)
+    check_links(root.as_deref(), &kept, typed).map(drop)
 }
 
-/// Fails if a path leads through a link below `root`, out of it or into one of the folders `kept`.
-fn check_links(root: Option<&Path>, kept: &[&Path], typed: &Path) -> Result<()> {
+/// Resolves the folders of a path. Fails if it leads through a link below `root`, out of it or into one of the folders
+/// `kept`.
+fn check_links(root: Option<&Path>, kept: &[&Path], typed: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(typed)?;
     let folders = absolute.ancestors().skip(1);
     // If none of them exists, the writer says so.
@@ -33,8 +34,9 @@ fn check_links(root: Option<&Path>, kept: &[&Path], typed: &Path) -> Result<()> 
         .filter_map(|folder| Some((folder, folder.canonicalize().ok()?)))
         .next()
     else {
-        return Ok(());
+        return Ok(absolute);
     };
+    let resolved = real.join(absolute.strip_prefix(folder).unwrap_or(&absolute));
     let canonical = |path: &Path| path.canonicalize().ok();
     let root = root.and_then(canonical);
     let outermost = folder
@@ -42,7 +44,7 @@ fn check_links(root: Option<&Path>, kept: &[&Path], typed: &Path) -> Result<()> 
         .filter(|above| root.is_some() && canonical(above) == root)
         .last();
     let Some((root, outermost)) = root.zip(outermost) else {
-        return Ok(());
+        return Ok(resolved);
     };
     let below = folder.strip_prefix(outermost).unwrap_or(Path::new(""));
     let is_link = fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_symlink());
@@ -56,7 +58,7 @@ fn check_links(root: Option<&Path>, kept: &[&Path], typed: &Path) -> Result<()> 
         "{} is, or is behind, a symbolic link; name another file, or - for standard output",
         typed.display()
     );
-    Ok(())
+    Ok(resolved)
 }
 
 fn below_root(root: PathBuf, below: &Path) -> PathBuf {

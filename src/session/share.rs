@@ -24,7 +24,7 @@ use crate::ingest::{
 };
 use crate::model::{BlobId, CommitId, Ctx, RepoPath, TreeId};
 use crate::precise::FactsFile;
-use crate::sidecar::{Bytes, RealFolder, Sidecar, State, real_path};
+use crate::sidecar::{Bytes, RealFolder, Sidecar, State};
 
 /// Options for importing a bundle.
 #[derive(Clone, Copy, Debug)]
@@ -562,8 +562,8 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. Refuses to replace a
-/// non-empty file that is not a bundle.
+/// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. `path` is one that
+/// [`check_output`](super::check_output) has resolved. Refuses to replace a non-empty file that is not a bundle.
 pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));
     let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
@@ -574,17 +574,14 @@ pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Resul
     );
     let cannot = || format!("cannot write {}", path.display());
     ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    ensure!(folder.is_dir(), "folder {} does not exist", folder.display());
-    let name = path.file_name().with_context(cannot)?;
-    let folder = real_path(folder).and_then(|folder| RealFolder::open(&folder));
-    let folder = folder.with_context(cannot)?;
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    ensure!(parent.is_dir(), "folder {} does not exist", parent.display());
+    let (folder, name) = RealFolder::of_file(path, false).with_context(cannot)?;
     let (temporary, mut file) = folder.temporary().with_context(cannot)?;
     let write = || {
         let value = write(&mut file)?;
         file.sync_all().with_context(cannot)?;
-        folder.rename(OsStr::new(&temporary), name).with_context(cannot)?;
+        folder.rename(OsStr::new(&temporary), &name).with_context(cannot)?;
         Ok(value)
     };
     let value = write().inspect_err(|_: &OpError| folder.discard(&temporary))?;
