@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::args::{FleetAddArgs, FleetArgs, FleetCommand, FleetIndexArgs, FleetVerifyArgs, Global, PageArgs, Paged};
 use super::import::trust_of;
 use super::progress::CliProgress;
-use super::render::Output;
+use super::render::{Output, note};
 use super::{Found, INTERRUPTED, grep, op};
 use crate::model::count::count;
 use crate::session::{CallCtx, Context as _, Fed, Feeding, FleetFolder, OpError, Recorded, Result, Workspace, ensure};
@@ -34,6 +34,17 @@ pub(super) fn run(global: &Global, args: &FleetArgs, output: &mut Output) -> Res
         FleetCommand::Add(add) => run_add(&folder, add, &args.groups, output),
         FleetCommand::Remove { names } => {
             names.iter().try_for_each(|name| folder.remove(name))?;
+            let links = folder.config()?.links;
+            for (name, reader) in links.readers() {
+                let mut gone = reader.groups;
+                gone.retain(|group| !links.scopes().contains(group));
+                if !gone.is_empty() {
+                    note(&format!(
+                        "no group {} any more, which reader {name} has",
+                        gone.join(", ")
+                    ));
+                }
+            }
             Ok(Found::Something)
         }
         FleetCommand::List => list(&folder, &open()?, output),
@@ -46,7 +57,13 @@ pub(super) fn run(global: &Global, args: &FleetArgs, output: &mut Output) -> Res
             }
             Ok(Found::Something)
         }
-        FleetCommand::Revoke { name } => folder.revoke(name).map(|()| Found::Something),
+        FleetCommand::Revoke { name } => {
+            ensure!(
+                args.groups.is_empty(),
+                "this command is about all groups; leave out --group"
+            );
+            folder.revoke(name).map(|()| Found::Something)
+        }
         FleetCommand::Status => status(&open_all()?, output),
         FleetCommand::Index(index) => open_all().and_then(|_| run_index(&folder, global, index, output)),
         FleetCommand::Verify(verify) => run_verify(&open_all()?, global, verify, output),
@@ -106,7 +123,11 @@ fn list(folder: &FleetFolder, workspace: &Workspace, output: &mut Output) -> Res
     let fleet = workspace.fleet.as_ref().context("no fleet")?;
     let links = workspace.config.links.all();
     let config = folder.config()?;
-    let readers = config.links.readers();
+    let groups = workspace.config.links.scopes();
+    let mut readers = config.links.readers();
+    // A selected group lists its readers.
+    let is_all = groups == config.links.scopes();
+    readers.retain(|_, reader| is_all || reader.groups.iter().any(|group| groups.contains(group)));
     let rows = links.iter().map(|link| {
         let recorded = fleet.recorded(&link.name);
         (link, workspace.config.links.scopes_of(&link.name), recorded)

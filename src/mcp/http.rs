@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 
 use super::authority;
 use super::connection::{Limited, Pace};
+use super::hub::UNREADABLE_FLEET;
 use super::stdio::termination_signal;
 use super::token::Access;
 use crate::mcp::HttpOptions;
@@ -44,7 +45,7 @@ const SESSION: &str = "Mcp-Session-Id";
 /// Time for calls in flight to end when the server shuts down.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
-/// Returns the handler for those who see these groups of a fleet, or everything that the server shows.
+/// Returns the handler for these groups of a fleet; without groups, for everything that the server shows.
 pub(super) type Handlers<H> = dyn Fn(&[String]) -> Result<H> + Send + Sync;
 
 /// Serves handlers until the process receives a termination signal.
@@ -90,7 +91,7 @@ async fn bind(options: &HttpOptions, access: &Access) -> Result<TcpListener> {
         .with_context(|| format!("invalid address {address:?}: expected host:port, such as 127.0.0.1:8808"))?
         .collect();
     let is_public = addresses.iter().any(|address| !address.ip().is_loopback());
-    if is_public && matches!(access, Access::Open) {
+    if is_public && access.is_open() {
         bail!("{address} is reachable from other machines and requires a token");
     }
     if is_public {
@@ -141,8 +142,7 @@ struct Door<H> {
 impl<H: ServerHandler + Clone> Door<H> {
     /// Returns the endpoint that shows these groups.
     fn endpoint(&self, groups: Vec<String>) -> Result<Arc<Endpoint<H>>> {
-        let mut endpoints = self.endpoints.lock();
-        if let Some(known) = endpoints.get(&groups) {
+        if let Some(known) = self.endpoints.lock().get(&groups) {
             return Ok(Arc::clone(known));
         }
         let handler = tokio::task::block_in_place(|| (self.handlers)(&groups))?;
@@ -152,8 +152,8 @@ impl<H: ServerHandler + Clone> Door<H> {
             manager,
             used: Mutex::default(),
         });
-        endpoints.insert(groups, Arc::clone(&endpoint));
-        Ok(endpoint)
+        // Another request may have opened the same groups meanwhile.
+        Ok(Arc::clone(self.endpoints.lock().entry(groups).or_insert(endpoint)))
     }
 }
 
@@ -206,9 +206,8 @@ async fn answered<H: ServerHandler + Clone>(door: &Door<H>, groups: Vec<String>,
     match door.endpoint(groups) {
         Ok(endpoint) => printable(endpoint.answer(request).await).await,
         Err(error) => {
-            tracing::warn!("a reader cannot be answered: {error:#}");
-            let text = "the settings of this server do not allow an answer; its log has the reason\n";
-            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+            tracing::warn!("cannot open the repositories of a reader: {error:#}");
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{UNREADABLE_FLEET}\n")).into_response()
         }
     }
 }

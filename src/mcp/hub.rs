@@ -27,6 +27,9 @@ const MAX_BUSY_SESSIONS: usize = 8;
 const MAX_FOLDERS: usize = 64;
 /// Maximum number of roots that an error names.
 const MAX_NAMED: usize = 8;
+/// What a reader of some groups of a fleet learns about an error in its settings.
+pub(super) const UNREADABLE_FLEET: &str =
+    "the settings of the fleet cannot be used; the log of the server has the reason";
 /// Maximum length of the `repo` argument.
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -220,7 +223,14 @@ impl Hub {
     /// Opens the repository in which the server was started.
     fn own(&self) -> Result<Workspace> {
         if let Some((folder, groups)) = &self.fleet {
-            return folder.open(groups);
+            return folder.open(groups).map_err(|error| {
+                if groups.is_empty() {
+                    return error;
+                }
+                // The error may name repositories of other groups.
+                tracing::warn!("{error:#}");
+                OpError::failed(UNREADABLE_FLEET)
+            });
         }
         let opened = Workspace::open(&self.home, &Overrides::default());
         opened.map_err(|error| match error.kind {

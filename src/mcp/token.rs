@@ -1,5 +1,6 @@
 //! The bearer tokens of the HTTP server: its own, and those of the readers of a fleet.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::hub::{Hub, Mark};
-use crate::config::{Environment, Reader, is_trusted, trust_text};
+use crate::config::{Environment, is_trusted, trust_text};
 use crate::mcp::HttpOptions;
 use crate::model::random_token;
 use crate::session::{Context as _, FleetFolder, Result, bail, check_output_from};
@@ -29,49 +30,99 @@ pub(super) enum Access {
     Readers(Arc<Readers>),
 }
 
-/// The readers of a fleet, as its settings name them now.
+/// The tokens of a fleet: those of its readers, as its settings name them now, and the server's own.
 pub(super) struct Readers {
     folder: FleetFolder,
-    /// The token that shows everything, if the server has one.
-    own: Option<blake3::Hash>,
-    known: Mutex<Option<(Mark, Arc<Vec<Reader>>)>>,
+    own: Own,
+    known: Mutex<Option<(Mark, Arc<Admitted>)>>,
+}
+
+/// The server's own access, which shows everything.
+enum Own {
+    /// The token that the user gave.
+    Given(blake3::Hash),
+    /// A generated token, which counts as long as there are no readers.
+    Generated(blake3::Hash),
+    /// No token is needed as long as there are no readers.
+    Open,
+    /// There is none.
+    Nothing,
+}
+
+/// The groups that each token shows. Readers without an existing group are left out.
+#[derive(Default)]
+struct Admitted {
+    has_readers: bool,
+    groups: HashMap<blake3::Hash, Vec<String>>,
 }
 
 impl Readers {
-    /// Returns the groups that a token shows.
-    fn groups(&self, token: blake3::Hash) -> Option<Vec<String>> {
-        if self.own == Some(token) {
+    /// Returns the groups that a token shows; none for everything.
+    fn groups(&self, token: Option<blake3::Hash>) -> Option<Vec<String>> {
+        let admitted = self.current()?;
+        let is_own = match self.own {
+            Own::Given(own) => token == Some(own),
+            Own::Generated(own) => token == Some(own) && !admitted.has_readers,
+            Own::Open => !admitted.has_readers,
+            Own::Nothing => false,
+        };
+        if is_own {
             return Some(Vec::new());
         }
-        let readers = self.current();
-        let reader = readers.iter().find(|reader| reader.token == token)?;
-        Some(reader.groups.clone())
+        admitted.groups.get(&token?).cloned()
     }
 
-    /// Returns the readers. There are none if the settings cannot be read.
-    fn current(&self) -> Arc<Vec<Reader>> {
+    /// Returns the readers; `None` if the settings cannot be read.
+    fn current(&self) -> Option<Arc<Admitted>> {
         let mark = Mark::of(self.folder.settings());
         let mut known = self.known.lock();
-        if let Some((_, readers)) = known.as_ref().filter(|(read, _)| *read == mark) {
-            return Arc::clone(readers);
+        if let Some((_, admitted)) = known.as_ref().filter(|(read, _)| *read == mark) {
+            return Some(Arc::clone(admitted));
         }
-        let readers = readers(&self.folder).unwrap_or_else(|error| {
-            tracing::warn!("no reader is admitted: {error:#}");
-            Vec::new()
-        });
-        let readers = Arc::new(readers);
-        *known = Some((mark, Arc::clone(&readers)));
-        readers
+        let admitted = Admitted::of(&self.folder)
+            .inspect_err(|error| tracing::warn!("no token is accepted: {error:#}"))
+            .ok()?;
+        let admitted = Arc::new(admitted);
+        *known = Some((mark, Arc::clone(&admitted)));
+        Some(admitted)
     }
 }
 
-fn readers(folder: &FleetFolder) -> Result<Vec<Reader>> {
-    Ok(folder.config()?.links.readers().into_values().collect())
+impl Admitted {
+    fn of(folder: &FleetFolder) -> Result<Self> {
+        let links = folder.config()?.links;
+        let scopes = links.scopes();
+        let readers = links.readers();
+        let has_readers = !readers.is_empty();
+        let groups = readers.into_iter().filter_map(|(name, reader)| {
+            let sees_all = reader.groups.is_empty();
+            let mut groups = reader.groups;
+            groups.retain(|group| scopes.contains(group));
+            groups.sort_unstable();
+            groups.dedup();
+            if groups.is_empty() && !sees_all {
+                tracing::warn!("the groups of reader {name} do not exist");
+                return None;
+            }
+            Some((reader.token, groups))
+        });
+        let groups = groups.collect();
+        Ok(Self { has_readers, groups })
+    }
 }
 
 impl Access {
     fn of(token: &str) -> Self {
         Self::Token(blake3::hash(token.as_bytes()))
+    }
+
+    /// Returns true if everything is shown without a token.
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Token(_) => false,
+            Self::Readers(readers) => matches!(readers.own, Own::Open),
+        }
     }
 
     /// Returns the groups of a fleet that a request with this `Authorization` header may see; none for everything that
@@ -85,30 +136,30 @@ impl Access {
         match self {
             Self::Open => Some(Vec::new()),
             Self::Token(expected) => (given? == *expected).then(Vec::new),
-            Self::Readers(readers) => readers.groups(given?),
+            Self::Readers(readers) => readers.groups(given),
         }
     }
 }
 
-/// Chooses who is admitted to a server for all groups of a fleet: its readers, and who has the server's own token. If
-/// there are readers, the server has a token of its own only if the user gave one.
+/// Chooses the tokens that a server for all groups of a fleet accepts: those of its readers and its own.
 pub(super) fn choose_of_fleet(
     options: &HttpOptions,
     default_file: Option<PathBuf>,
     folder: &FleetFolder,
 ) -> Result<Access> {
-    let has_readers = !readers(folder)?.is_empty();
+    let has_readers = Admitted::of(folder)?.has_readers;
     if has_readers && options.no_token {
         bail!("the readers in fleet.toml need tokens; leave out --no-token");
     }
-    let has_own = options.token_file.is_some() || Environment::read().token.is_some();
-    let own = match (!has_readers || has_own)
-        .then(|| choose(options, default_file))
-        .transpose()?
-    {
-        Some(Access::Token(own)) => Some(own),
-        Some(other) => return Ok(other),
-        None => None,
+    let is_given = options.token_file.is_some() || Environment::read().token.is_some();
+    let own = if has_readers && !is_given {
+        Own::Nothing
+    } else {
+        match choose(options, default_file)? {
+            Access::Token(own) if is_given => Own::Given(own),
+            Access::Token(own) => Own::Generated(own),
+            _ => Own::Open,
+        }
     };
     Ok(Access::Readers(Arc::new(Readers {
         folder: folder.clone(),

@@ -459,6 +459,17 @@ fn a_gateway_answers_for_its_groups_alone() {
 fn readers_of_one_gateway_see_their_groups() {
     let fleet = Fleet::new();
     fleet.index();
+    let option = format!("--fleet={}", fleet.folder.display());
+    let start = |options: &[&str]| {
+        Server::start(
+            fleet.folder.parent().unwrap(),
+            &[&[option.as_str()], options].concat(),
+            None,
+        )
+    };
+    let open = start(&["--no-token"]);
+    let list = |headers: &[(&str, &str)]| open.modern("tools/list", json!({}), headers).status;
+    assert_eq!(list(&[]), 200);
     let admitted = |name: &str, groups: &[&str]| {
         let printed = fleet.call(&[&["token", name], groups].concat()).expect(0).text();
         printed.trim().to_owned()
@@ -472,14 +483,9 @@ fn readers_of_one_gateway_see_their_groups() {
         "{}",
         settings()
     );
-    let option = format!("--fleet={}", fleet.folder.display());
-    let start = |options: &[&str]| {
-        Server::start(
-            fleet.folder.parent().unwrap(),
-            &[&[option.as_str()], options].concat(),
-            None,
-        )
-    };
+    // The first reader ends access without a token.
+    assert_eq!(list(&[]), 401);
+    assert_eq!(list(&[("Authorization", &bearer(&web))]), 200);
     let server = start(&[]);
     let call = |server: &Server, token: &str, tool: &str, arguments: serde_json::Value| -> Response {
         let params = json!({"name": tool, "arguments": arguments});
@@ -540,12 +546,23 @@ fn readers_of_one_gateway_see_their_groups() {
     let changed = settings().replace("alice = \"web ", "alice = \"gone ");
     std::fs::write(fleet.folder.join("fleet.toml"), changed).unwrap();
     let answer = search(&again);
-    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.status, 401, "{answer:?}");
+    assert_eq!(search(&core).status, 200);
+
+    // An error in the settings does not name repositories.
+    let wrong = settings().replace("core = \"server\"", "core = \"server, clint\"");
+    assert_ne!(wrong, settings());
+    std::fs::write(fleet.folder.join("fleet.toml"), wrong).unwrap();
+    let answer = search(&core);
     assert!(
-        !answer.body.contains("gone") && !answer.body.contains("core"),
+        answer.body.contains("the settings of the fleet cannot be used"),
         "{answer:?}"
     );
-    assert_eq!(search(&core).status, 200);
+    for secret in ["clint", "client", "fleet.toml"] {
+        assert!(!answer.body.contains(secret), "{answer:?}");
+    }
+    let right = settings().replace("server, clint", "server");
+    std::fs::write(fleet.folder.join("fleet.toml"), right).unwrap();
 
     // A gateway for some groups admits no readers; one for all groups does not open without a token.
     let of_web = start(&["--group", "web"]);

@@ -19,7 +19,7 @@ pub(crate) struct FleetArgs {
     /// Folder of the fleet [default: codescout/fleet in XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Only repositories of this group; repeatable
+    /// Group to select, to add to or to admit a reader to; repeatable
     #[arg(long = "group", value_name = "GROUP", global = true)]
     pub(crate) groups: Vec<String>,
     #[command(subcommand)]
@@ -62,13 +62,13 @@ pub(crate) enum FleetCommand {
     Status,
     /// Compare the points on the server with the repositories
     Verify(FleetVerifyArgs),
-    /// Let a reader ask `serve --fleet --http` about the groups of --group or about all repositories; prints the token
+    /// Create a token for a reader of `serve --fleet --http`, for the groups of --group or all repositories
     Token {
         /// Name of the reader; one that exists gets another token
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Take the token of a reader away
+    /// Revoke the token of a reader
     Revoke {
         /// Name of the reader
         #[arg(value_name = "NAME")]

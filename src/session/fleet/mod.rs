@@ -23,7 +23,7 @@ use super::output::check_output_from;
 use super::place::default_sidecar_root;
 use super::storage::Storage;
 use super::workspace::Workspace;
-use crate::config::{Config, Environment, Link, Links, Overrides, Reader, RepositoryFiles, set, unset};
+use crate::config::{Config, Environment, Link, Links, Overrides, Reader, RepositoryFiles, SettingInfo, set, unset};
 use crate::embed::Embedder;
 use crate::git::{FileStore, Repository};
 use crate::model::{ErrorKind, Hint, random_bytes, random_token};
@@ -178,10 +178,16 @@ impl FleetFolder {
         Ok(())
     }
 
-    /// Adds a reader who sees these groups, or all repositories. Returns the reader's token, of which only the hash is kept.
+    /// Adds a reader of these groups, or of all repositories. Returns the token. Stores only its hash.
     pub(crate) fn admit(&self, name: &str, groups: &[String]) -> Result<String> {
         // Checks the groups.
         self.open(groups)?;
+        if SettingInfo::of(&format!("readers.{name}")).is_none() {
+            return Err(OpError::new(
+                format!("invalid name {name:?}"),
+                "a name has letters, digits, - and _",
+            ));
+        }
         let token = random_token()?;
         let reader = Reader {
             groups: groups.to_vec(),
@@ -193,6 +199,7 @@ impl FleetFolder {
 
     /// Removes a reader.
     pub(crate) fn revoke(&self, name: &str) -> Result<()> {
+        self.check_exists()?;
         match unset(&self.settings(), &format!("readers.{name}"))? {
             Some(_) => Ok(()),
             None => Err(OpError::not_found(
@@ -217,6 +224,16 @@ impl FleetFolder {
         Ok(id)
     }
 
+    fn check_exists(&self) -> Result<()> {
+        if self.settings().exists() {
+            return Ok(());
+        }
+        Err(OpError::new(
+            format!("{} is not a fleet", self.path.display()),
+            "create one: codescout fleet add DIR",
+        ))
+    }
+
     /// Fails if a group has a member that is not a repository.
     fn check_groups(&self, links: &Links) -> Result<()> {
         for group in links.scopes() {
@@ -234,12 +251,7 @@ impl FleetFolder {
 
     /// Opens the fleet with the repositories of `groups`, or with all repositories.
     pub(crate) fn open(&self, groups: &[String]) -> Result<Workspace> {
-        if !self.settings().exists() {
-            return Err(OpError::new(
-                format!("{} is not a fleet", self.path.display()),
-                "create one: codescout fleet add DIR",
-            ));
-        }
+        self.check_exists()?;
         let home = self.home();
         let store = FileStore::open(&home)?;
         let repository = Repository::open(&home)?;
@@ -247,13 +259,13 @@ impl FleetFolder {
             store.commit("HEAD")?;
         }
         let mut config = self.config()?;
-        self.check_groups(&config.links)?;
         config.links = config.links.only(groups).map_err(|group| {
             OpError::not_found(
                 format!("no group is called {group:?}"),
                 "the groups are [scopes] in fleet.toml",
             )
         })?;
+        self.check_groups(&config.links)?;
         let options = config.qdrant.options()?;
         let options = options.context("no Qdrant server: set qdrant.server in fleet.toml")?;
         let overrides = Overrides {
