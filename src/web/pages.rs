@@ -115,10 +115,7 @@ pub(super) fn answer_of_fleet(ask: &Ask<'_>, target: &Target) -> Result<Answer> 
             let parameters = json!({"op": op, "target": of, "repos": repos, "candidates": true});
             simple::<Graph>(ask, target, &format!("Graph: {op} of {of}"), parameters)
         }
-        _ => Err(OpError::not_found(
-            format!("no page is named {}", target.page),
-            "begin at /",
-        )),
+        _ => Err(OpError::not_found(format!("no such page: {}", target.page), "open /")),
     }
 }
 
@@ -373,9 +370,10 @@ fn search(ask: &Ask<'_>, target: &Target) -> Result<Answer> {
         );
     };
     let lists = |name: &str| target.parameter(name).map(|value| vec![value.to_owned()]);
+    let repos = lists("repos").filter(|_| target.is_about_all());
     let parameters = json!({
         "query": query, "mode": target.parameter("mode"), "in": target.parameter("in"),
-        "path": lists("path"), "lang": lists("lang"), "repos": lists("repos"),
+        "path": lists("path"), "lang": lists("lang"), "repos": repos,
     });
     let page = request::<Search>(parameters)?.run(&ask.limited_to(target.limit()))?;
     answered(ask, target, &format!("Search: {query}"), page, |page| {

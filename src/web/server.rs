@@ -243,7 +243,7 @@ async fn respond(server: Arc<Server>, pace: &Pace, request: Request) -> Response
 }
 
 /// Answers a request for a page of a repository, or about all repositories of a fleet.
-async fn of_repository(server: Arc<Server>, target: Target, headers: &HeaderMap) -> Response {
+async fn of_repository(server: Arc<Server>, mut target: Target, headers: &HeaderMap) -> Response {
     let (blocking, mut shared) = (server.blocking.clone(), target.clone());
     let work = move |interrupt: &AtomicBool, permit: &Permit| {
         let Some(session) = server.session(&mut shared)? else {
@@ -281,7 +281,13 @@ async fn of_repository(server: Arc<Server>, target: Target, headers: &HeaderMap)
     match blocking.run(std::future::pending(), TIME, work).await {
         Outcome::Ended(Ok(Some(answer))) => sent(answer, headers),
         Outcome::Ended(Ok(None)) => error(StatusCode::NOT_FOUND, "There is no such repository", &back()),
-        Outcome::Ended(Err(problem)) => failed(&target, &problem),
+        Outcome::Ended(Err(problem)) => {
+            if target.place.revision.is_empty() {
+                let usual = if target.fleet.is_some() { "HEAD" } else { "WORKTREE" };
+                target.place.revision = usual.to_owned();
+            }
+            failed(&target, &problem)
+        }
         Outcome::TooLong | Outcome::Cancelled => error(
             StatusCode::SERVICE_UNAVAILABLE,
             "This takes too long",
@@ -340,15 +346,15 @@ fn failed(target: &Target, problem: &OpError) -> Response {
 fn others_of(target: &Target) -> Markup {
     let place = &target.place;
     html! {
-            @if !place.path.is_empty() {
-                @let history = match target.parameter("name") {
-                    Some(name) => target.with_name("history", &place.path, name),
-                    None => target.link("history", &place.revision, &place.path),
-                };
-                li { a href=(history) { "history" } }
-            }
-            li { a href=(target.link("tree", &place.revision, "")) { "all files" } }
-            @if target.fleet.is_none() { li { a href=(target.link("tree", "WORKTREE", "")) { "the files on disk" } } }
+        @if !place.path.is_empty() {
+            @let history = match target.parameter("name") {
+                Some(name) => target.with_name("history", &place.path, name),
+                None => target.link("history", &place.revision, &place.path),
+            };
+            li { a href=(history) { "history" } }
+        }
+        li { a href=(target.link("tree", &place.revision, "")) { "all files" } }
+        @if target.fleet.is_none() { li { a href=(target.link("tree", "WORKTREE", "")) { "the files on disk" } } }
     }
 }
 

@@ -75,8 +75,8 @@ impl Target {
         self.repo.is_empty()
     }
 
-    /// Splits what an answer about a fleet begins a path with, such as `client:/`, from the path in the repository.
-    /// Returns `None` for other text.
+    /// Splits text such as `client:/src/a.rs`, in an answer about a fleet, into the target of the repository and the path
+    /// in it. Returns `None` for other text.
     pub(super) fn in_repository<'t>(&self, text: &'t str) -> Option<(Self, &'t str)> {
         let revisions = self.fleet.as_ref().filter(|_| self.is_about_all())?;
         let (name, path) = text.split_once(":/")?;
