@@ -15,8 +15,8 @@ use crate::sidecar::{State, Store};
 use super::deep::Sample;
 use super::{Derived, Ingest, Verification};
 
-/// Returns what differs from git, in words.
-type Compared = Result<(), String>;
+/// The result of a comparison: false if it was not completed. The error describes the difference.
+type Compared = Result<bool, String>;
 
 impl Ingest<'_> {
     /// Compares recorded commits with the repository.
@@ -29,6 +29,7 @@ impl Ingest<'_> {
         ctx: Ctx<'_>,
     ) {
         let Ok(history) = History::open(self.sidecar, &state.history) else {
+            derived.n_skipped_commits += u64::from(state.n_commits());
             return;
         };
         let chosen = Sample::of(history.n_commits() as usize, sample);
@@ -53,13 +54,13 @@ impl Ingest<'_> {
                 (entry.symbols.as_ref(), past.compare_symbols(symbols, &locals)),
                 (entry.lines.as_ref(), past.compare_lines(lines.as_ref(), &locals)),
             ];
+            let is_complete = compared.iter().all(|(_, compared)| compared != &Ok(false));
             for (file, what) in compared {
                 if let (Some(file), Err(what)) = (file, what) {
                     found.blame(Some(Store::History), &file.name, what);
                 }
             }
-            let is_over = stop.load(Ordering::Relaxed);
-            let n_compared = if is_over { 0 } else { locals.len() as u64 };
+            let n_compared = if is_complete { locals.len() as u64 } else { 0 };
             derived.n_commits += n_compared;
             derived.n_absent_commits += n_absent;
             derived.n_skipped_commits += u64::from(batch.n_commits()) - n_compared - n_absent;
@@ -88,8 +89,8 @@ impl Past<'_> {
         (locals, n_absent)
     }
 
-    /// Notices that the time is over.
-    fn look(&self) {
+    /// Sets `stop` when the time is over.
+    fn stop_if_over(&self) {
         if self.ctx.is_over() {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -104,12 +105,12 @@ impl Past<'_> {
             let commits: Vec<_> = turn.iter().map(commit).collect();
             let advance = || {
                 self.ctx.progress.advance(0);
-                self.look();
+                self.stop_if_over();
             };
             let fresh = match collect(self.repository, &commits, n_threads, &advance, self.stop) {
                 Ok(fresh) => fresh,
-                Err(CollectError::Interrupted) => return Ok(()),
-                Err(CollectError::Object(error)) => return Err(in_words(error)),
+                // The time is over, or git cannot read an object.
+                Err(CollectError::Interrupted | CollectError::Object(_)) => return Ok(false),
             };
             for (local, mut data) in turn.iter().zip(fresh) {
                 let (known, parents) = &stored[*local as usize];
@@ -122,20 +123,20 @@ impl Past<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn compare_symbols(&self, symbols: Option<&SymbolBatch>, locals: &BTreeSet<u32>) -> Compared {
-        let Some(symbols) = symbols else { return Ok(()) };
+        let Some(symbols) = symbols else { return Ok(true) };
         let mut locals = locals.clone();
         locals.retain(|local| *local >= symbols.first());
         for (local, _) in unread(self.batch, symbols).map_err(in_words)? {
             locals.remove(&local);
         }
-        let (repository, look) = (self.repository, || self.look());
-        let Ok(fresh) = trace(repository, self.batch, &locals, self.max_bytes, &look, self.stop) else {
-            // The time is over, or an object is missing.
-            return Ok(());
+        let (repository, advance) = (self.repository, || self.stop_if_over());
+        let Ok(fresh) = trace(repository, self.batch, &locals, self.max_bytes, &advance, self.stop) else {
+            // The time is over, or git cannot read an object.
+            return Ok(false);
         };
         let known = only(symbols.all(self.batch).map_err(in_words)?, &locals);
         let fresh = only(fresh, &locals);
@@ -145,24 +146,25 @@ impl Past<'_> {
                 let path = quoted(self.batch.path(*path).unwrap_or_default());
                 Err(format!("does not match git: definitions of {path}"))
             }
-            None => Ok(()),
+            None => Ok(true),
         }
     }
 
     fn compare_lines(&self, lines: Option<&LineChanges>, locals: &BTreeSet<u32>) -> Compared {
-        let Some(lines) = lines else { return Ok(()) };
+        let Some(lines) = lines else { return Ok(true) };
         let mut reader = self.repository.reader();
         for local in locals {
-            self.look();
+            self.stop_if_over();
             if self.stop.load(Ordering::Relaxed) {
-                break;
+                return Ok(false);
             }
-            // What cannot be read is not compared.
-            if let Ok(false) = lines.matches_repository(self.batch, *local, &mut reader) {
-                return Err(self.differs(*local));
+            match lines.matches_repository(self.batch, *local, &mut reader) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.differs(*local)),
+                Err(_) => return Ok(false),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn differs(&self, local: u32) -> String {
