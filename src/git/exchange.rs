@@ -32,11 +32,10 @@ const SETTINGS: [&str; 7] = [
 ];
 /// Time for a server to list its refs.
 const LISTING_TIME: Duration = Duration::from_secs(120);
-/// Settings for every transfer: start no background tasks, and give up on a server that sends less than 1,000 bytes a
-/// second for a minute.
+/// Settings for every transfer: start no background tasks, and give up on a server that sends nothing for a minute.
 const TRANSFER_SETTINGS: [&str; 5] = [
     "protocol.version=2",
-    "http.lowSpeedLimit=1000",
+    "http.lowSpeedLimit=1",
     "http.lowSpeedTime=60",
     "gc.auto=0",
     "maintenance.auto=false",

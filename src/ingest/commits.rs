@@ -263,7 +263,7 @@ impl Recorder<'_> {
                 return Err(wrong_record("changed lines of other commits"));
             }
             if audit.is_none() {
-                // What a trusted sender has computed is believed, but a damaged file must not be published.
+                // Results of a trusted sender are not recomputed, but a damaged file must not be published.
                 batch.verify()?;
                 symbols.verify(&batch)?;
                 lines.verify(&batch).map_err(|error| wrong_record(&chain(&error)))?;

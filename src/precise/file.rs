@@ -16,7 +16,7 @@ use crate::sidecar::{
 const BLOCK_BYTES: usize = 64 << 10;
 /// Limits on the uncompressed size of a section or block in bytes: this size, and a multiple of the file's size.
 const MAX_BYTES: usize = 1 << 30;
-const MAX_RATIO: usize = 200;
+const MAX_RATIO: usize = 1_000;
 const RATIO_SLACK: usize = 1 << 20;
 /// Limit on the uncompressed size of all blocks, of each section and of all symbols of a file from elsewhere.
 const MAX_RECEIVED_BYTES: usize = 64 << 20;

@@ -76,7 +76,7 @@ impl RealFolder {
                 opened => opened?,
             };
         }
-        // The handle of a step can be neither read nor flushed.
+        // The handle of a step can be neither listed nor flushed. The last folder must be readable.
         Ok(Self(rustix::fs::openat(&folder, ".", FOLDER, Mode::empty())?))
     }
 

@@ -128,7 +128,7 @@ impl ReachedOut {
             out.span(Style::Name, name);
         }
         out.span(Style::Fact, &format!(" {}", self.relation));
-        let n_left_out = (self.depth as usize).saturating_sub(self.via.len());
+        let n_left_out = (self.depth as usize).saturating_sub(MAX_STEPS);
         for (number, id) in self.via.iter().enumerate() {
             if n_left_out > 0 && number + 1 == self.via.len() {
                 out.span(Style::Fact, &format!(" → {n_left_out} more"));

@@ -690,6 +690,32 @@ const LIES: &[(&str, Change, &str)] = &[
     ),
 ];
 
+/// Results of a trusted sender are not recomputed, but a damaged file is not published.
+#[test]
+fn damaged_records_of_a_trusted_sender_are_not_published() {
+    let victim = Victim::of(&["export", "-", "-q", "--history"]);
+    let archive = victim.repo.beside("archive");
+    for (stem, name) in [
+        ("commits", "paths"),
+        ("commits", "runs"),
+        ("definitions", "blocks"),
+        ("lines", "signatures"),
+    ] {
+        let mut raw = victim.honest.clone();
+        section(&mut raw, stem, name, |bytes| bytes.truncate(bytes.len() / 2));
+        fs::write(&archive, raw.to_bytes()).unwrap();
+        fs::remove_dir_all(victim.repo.path(".codescout")).unwrap();
+        let restored = call_in(victim.repo.root(), &["ci", "restore", "../archive"], b"").expect(1);
+        let said = restored.text();
+        assert!(
+            said.contains("skipped commit history: it is damaged"),
+            "{stem} {name}: {said}"
+        );
+        call_in(victim.repo.root(), &["index", "--history"], b"").expect(0);
+        call_in(victim.repo.root(), &["verify", "--deep"], b"").expect(0);
+    }
+}
+
 #[test]
 fn records_that_lie_are_refused() {
     let victim = Victim::of(&["export", "-", "-q", "--history"]);
