@@ -181,7 +181,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
         };
         let real = match &args.file {
             Some(file) => check_output(workspace, file)?,
-            None => path,
+            None => path.clone(),
         };
         make_folder(&real, args.file.is_none())?;
         let packing = Packing {
@@ -191,7 +191,7 @@ fn run_save(workspace: &Workspace, global: &Global, args: &SaveArgs, output: &mu
             facts: &facts,
             key: key.as_ref(),
         };
-        let pack = |packing| write_whole(&real, |file: &mut File| workspace.pack(&known, packing, file));
+        let pack = |packing| write_whole(&real, &path, |file: &mut File| workspace.pack(&known, packing, file));
         let packed = match pack(packing) {
             Err(error) if packing.commits.is_some() && error.kind == ErrorKind::TooLarge => {
                 note(&format!("commit history is not included: {error:#}"));

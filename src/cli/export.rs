@@ -67,7 +67,7 @@ pub(super) fn run(workspace: &Workspace, global: &Global, args: &ExportArgs, out
     let packed = if is_stdout {
         pack(&mut output.raw()?)
     } else {
-        write_whole(&check_output(workspace, &args.file)?, |file| pack(file))
+        write_whole(&check_output(workspace, &args.file)?, &args.file, |file| pack(file))
     }?;
     let answer = ExportOut {
         file: args.file.display().to_string(),

@@ -562,20 +562,21 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. `path` is one that
-/// [`check_output`](super::check_output) has resolved. Refuses to replace a non-empty file that is not a bundle.
-pub(crate) fn write_whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+/// Writes a bundle to a temporary file and renames it, so that the file is never incomplete. `path` is what
+/// [`check_output`](super::check_output) returned for `typed`. Refuses to replace a non-empty file that is not a bundle.
+pub(crate) fn write_whole<T>(path: &Path, typed: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     let is_other = |file: File| matches!(BundleFile::open(file), Err(ReadError::Header(HeaderError::OtherKind)));
     let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     ensure!(
         !(is_full && File::open(path).is_ok_and(is_other)),
         "{} exists and is not a bundle: name another file, or remove it",
-        path.display()
+        typed.display()
     );
-    let cannot = || format!("cannot write {}", path.display());
-    ensure!(!path.is_dir(), "{} is a folder, not a file", path.display());
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    ensure!(parent.is_dir(), "folder {} does not exist", parent.display());
+    let cannot = || format!("cannot write {}", typed.display());
+    ensure!(!path.is_dir(), "{} is a folder, not a file", typed.display());
+    let has_folder = path.parent().is_some_and(Path::is_dir);
+    let parent = typed.parent().unwrap_or(typed);
+    ensure!(has_folder, "folder {} does not exist", parent.display());
     let (folder, name) = RealFolder::of_file(path, false).with_context(cannot)?;
     let (temporary, mut file) = folder.temporary().with_context(cannot)?;
     let write = || {
