@@ -344,7 +344,8 @@ impl Linker<'_> {
         other: &mut Vec<DefId>,
     ) -> Vec<DefId> {
         let Some(depth) = deeper(depth) else { return Vec::new() };
-        if !climb.enters(of) {
+        // A base can be resolved to each of its parts.
+        if !climb.enters(self.whole(of, depth)) {
             return Vec::new();
         }
         let parts = self.parts_of(of, depth);
