@@ -782,61 +782,6 @@ mod tests {
         assert_eq!(starts(&writer), [(5, 1)]);
     }
 
-    /// Returns the file of the sample with another section.
-    fn with_section(other: &str, bytes: &[u8]) -> Vec<u8> {
-        const SECTIONS: [&str; 8] = [
-            "meta",
-            "symbols",
-            "packages",
-            "suffixes",
-            "definers",
-            "documents",
-            "block_ends",
-            "blocks",
-        ];
-        let bytes_of_sample = sample().finish().into();
-        let file = SectionFile::from_bytes(Path::new("facts"), bytes_of_sample, FactsFile::FORMAT).unwrap();
-        let mut writer = SectionWriter::new(FactsFile::FORMAT);
-        for name in SECTIONS {
-            let section = if name == other {
-                pack(bytes)
-            } else {
-                file.section(name).unwrap().to_vec()
-            };
-            writer.add(name, section);
-        }
-        writer.finish()
-    }
-
-    #[test]
-    fn a_few_bytes_do_not_become_gigabytes() {
-        let zeros = vec![0; 64 << 20];
-        for section in ["packages", "block_ends", "definers", "symbols", "suffixes"] {
-            let bomb = with_section(section, &zeros);
-            assert!(bomb.len() < 16 << 10, "{section}");
-            let error = open(bomb).and_then(|file| file.verify()).unwrap_err().to_string();
-            assert!(error.contains("cannot be decompressed"), "{section}: {error}");
-        }
-    }
-
-    #[test]
-    fn sections_that_differ_from_the_documents_are_damage() {
-        open(with_section("", &[])).unwrap().verify().unwrap();
-        let n_symbols = open(sample().finish()).unwrap().suffixes.len();
-        let definers = write_definers(&vec![vec![0]; n_symbols]);
-        let suffixes = vec![b'#'; n_symbols];
-        for (section, bytes) in [("definers", definers), ("suffixes", suffixes)] {
-            let file = open(with_section(section, &bytes)).unwrap();
-            let error = file.verify().unwrap_err().to_string();
-            assert!(error.contains(section), "{section}: {error}");
-        }
-        let empty = [vec![0; 2 * n_symbols]].concat();
-        assert!(
-            open(with_section("symbols", &empty)).unwrap().verify().is_err(),
-            "equal symbols"
-        );
-    }
-
     #[test]
     fn many_documents_fill_several_blocks() {
         let mut writer = FactsWriter::new("tool");

@@ -229,10 +229,18 @@ fn names_that_are_not_in_the_file_are_not_believed() {
 /// The id of a blob, a path, a version, a block, a start in the block, a length.
 type Row = (Vec<u8>, Vec<u8>, u32, u32, u32, u32);
 
+fn opened(bytes: &[u8]) -> SectionFile {
+    let path = std::path::Path::new("facts");
+    SectionFile::from_bytes(path, bytes.to_vec().into(), FactsFile::FORMAT).unwrap()
+}
+
+fn section_of(bytes: &[u8], name: &str) -> Vec<u8> {
+    opened(bytes).section(name).unwrap().to_vec()
+}
+
 /// Returns a file of facts with another section.
 fn with_section(bytes: &[u8], name: &'static str, content: Vec<u8>) -> Vec<u8> {
-    let path = std::path::Path::new("facts");
-    let file = SectionFile::from_bytes(path, bytes.to_vec().into(), FactsFile::FORMAT).unwrap();
+    let file = opened(bytes);
     let mut writer = SectionWriter::new(FactsFile::FORMAT);
     for section in [
         "meta",
@@ -294,6 +302,27 @@ fn files_of_facts_that_lie_are_refused() {
         assert_eq!(refused.code, 2, "{about}: {}{}", refused.text(), refused.stderr);
         assert!(refused.stderr.contains("facts"), "{about}: {}", refused.stderr);
         assert!(!refused.stderr.contains("panicked"), "{about}: {}", refused.stderr);
+    }
+    let suffixes = section_of(&facts, "suffixes");
+    let n_symbols = u64::from_le_bytes(suffixes[..8].try_into().unwrap()) as usize;
+    let zeros = packed(&vec![0; 60 << 20]);
+    for (section, content, said) in [
+        ("packages", zeros.clone(), "packages cannot be decompressed"),
+        ("block_ends", zeros.clone(), "block_ends cannot be decompressed"),
+        ("definers", zeros.clone(), "definers cannot be decompressed"),
+        ("symbols", zeros, "symbols cannot be decompressed"),
+        ("symbols", packed(&vec![0; 2 * n_symbols]), "content of section symbols"),
+        (
+            "suffixes",
+            packed(&vec![b'?'; n_symbols]),
+            "content of section suffixes",
+        ),
+        ("definers", packed(&vec![0; n_symbols]), "content of section definers"),
+    ] {
+        let mut raw = honest.clone();
+        raw.put(last, &with_section(&facts, section, content));
+        let refused = take(&clone, &raw.to_bytes(), &[]).expect(2);
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     let mut raw = honest.clone();
     raw.facts = vec![3];
