@@ -36,11 +36,10 @@ pub(super) fn run(global: &Global, args: &FleetArgs, output: &mut Output) -> Res
             names.iter().try_for_each(|name| folder.remove(name))?;
             let links = folder.config()?.links;
             for (name, reader) in links.readers() {
-                let mut gone = reader.groups;
-                gone.retain(|group| !links.scopes().contains(group));
+                let (_, gone) = links.groups_of(&reader);
                 if !gone.is_empty() {
                     note(&format!(
-                        "no group {} any more, which reader {name} has",
+                        "reader {name} has groups without repositories: {}",
                         gone.join(", ")
                     ));
                 }

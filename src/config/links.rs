@@ -9,7 +9,7 @@ use super::resolve::{Origin, Sources};
 use super::settings::{Entry, NAMED};
 use crate::query::nearest;
 
-/// A reader of a fleet, who asks with a token.
+/// A reader of a fleet, identified by a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// The groups whose repositories are visible. Empty for all repositories.
@@ -170,6 +170,12 @@ impl Links {
         readers
             .filter_map(|(name, (value, _))| Some((name.as_str(), value.parse().ok()?)))
             .collect()
+    }
+
+    /// Divides the groups of a reader into those that exist and those that do not.
+    pub fn groups_of(&self, reader: &Reader) -> (Vec<String>, Vec<String>) {
+        let groups = reader.groups.iter().cloned();
+        groups.partition(|group| self.scopes.contains_key(group))
     }
 
     /// Returns true if nothing is linked.

@@ -50,7 +50,6 @@ enum Own {
 }
 
 /// The groups that each token shows. Readers without an existing group are left out.
-#[derive(Default)]
 struct Admitted {
     has_readers: bool,
     groups: HashMap<blake3::Hash, Vec<String>>,
@@ -91,16 +90,13 @@ impl Readers {
 impl Admitted {
     fn of(folder: &FleetFolder) -> Result<Self> {
         let links = folder.config()?.links;
-        let scopes = links.scopes();
         let readers = links.readers();
         let has_readers = !readers.is_empty();
         let groups = readers.into_iter().filter_map(|(name, reader)| {
-            let sees_all = reader.groups.is_empty();
-            let mut groups = reader.groups;
-            groups.retain(|group| scopes.contains(group));
+            let (mut groups, _) = links.groups_of(&reader);
             groups.sort_unstable();
             groups.dedup();
-            if groups.is_empty() && !sees_all {
+            if groups.is_empty() && !reader.groups.is_empty() {
                 tracing::warn!("the groups of reader {name} do not exist");
                 return None;
             }
