@@ -47,7 +47,7 @@ impl HooksFolder {
 
     /// Returns the folder where git looks if `core.hooksPath` is not set.
     pub(super) fn default_path(repository: &Repository) -> PathBuf {
-        resolved(&repository.common_dir().join("hooks"))
+        repository.common_dir().join("hooks")
     }
 
     pub(super) fn standing(repository: &Repository, path: &Path) -> Standing {

@@ -158,7 +158,10 @@ pub fn install(repository: &Repository, program: &Path, wishes: Wishes) -> Resul
 /// Plans a removal. It removes all lines and files of codescout and restores renamed hooks.
 pub fn uninstall(repository: &Repository, wishes: Wishes) -> Result<Plan, InstallError> {
     let mut plan = Plan::new(repository);
-    let mut folders = vec![plan.folder.real.clone(), HooksFolder::default_path(repository)];
+    let mut folders = vec![
+        plan.folder.real.clone(),
+        resolved(&HooksFolder::default_path(repository)),
+    ];
     folders.dedup();
     let husky = husky_folder(&plan.folder.path).map(|husky| resolved(&husky));
     folders.extend(husky.filter(|husky| *husky != plan.folder.real));
@@ -460,7 +463,7 @@ impl Change {
 
     /// All files of a change are in one folder.
     fn apply_in_folder(&self, path: &Path) -> io::Result<()> {
-        let (folder, name) = RealFolder::of_file(path, true)?;
+        let (folder, name) = RealFolder::of_file(path, matches!(self, Self::Write { .. }))?;
         match self {
             // Creates the second name first, so that the hook always exists. Does not overwrite a file that was created
             // under that name meanwhile.
