@@ -585,6 +585,5 @@ pub(crate) fn write_whole<T>(path: &Path, typed: &Path, write: impl FnOnce(&mut 
         folder.rename(OsStr::new(&temporary), &name).with_context(cannot)?;
         Ok(value)
     };
-    let value = write().inspect_err(|_: &OpError| folder.discard(&temporary))?;
-    Ok(value)
+    write().inspect_err(|_: &OpError| folder.discard(&temporary))
 }

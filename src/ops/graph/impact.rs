@@ -651,7 +651,7 @@ fn chain(impact: &Impact, at: usize, first: DefId, places: &Places) -> Vec<Strin
         reached.before.map(|before| &impact.reached[before])
     });
     let mut steps: Vec<DefId> = steps.map(|reached| reached.of).take(MAX_STEPS).collect();
-    if let Some(last) = steps.last_mut().filter(|last| **last != first) {
+    if let Some(last) = steps.last_mut() {
         *last = first;
     }
     let id = |of: DefId| Some(places.definition(of)?.id.clone());
